@@ -19,11 +19,12 @@ var allocQueries = []struct {
 	{"refused", question("example.net.", dns.TypeA)},
 	{"truncated", question("big.example.org.", dns.TypeA)},
 	{"edns", withOPT(question("www.example.org.", dns.TypeA), 1232)},
-	{"cookie", withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})},
+	{"cookie", withOPT(question("www.example.org.", dns.TypeA), 1232,
+		&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})},
 	{"chaos", class(question("version.bind.", dns.TypeTXT), dns.ClassCHAOS)},
 }
 
-// TestNoAllocs: the answer to a query, whatever it is, costs the garbage collector nothing.
+// TestNoAllocs checks that answering a query does not allocate.
 func TestNoAllocs(t *testing.T) {
 	h := newHandler(t, Config{Version: "1"})
 	out := make([]byte, h.settings.udpSize)
@@ -40,7 +41,7 @@ func TestNoAllocs(t *testing.T) {
 	}
 }
 
-// forwardQueries are answered at once by a forwarder that knows the answer, or need none.
+// forwardQueries are answered from the cache of the forwarder, or without it.
 var forwardQueries = []struct {
 	name  string
 	query *dns.Msg
@@ -55,7 +56,7 @@ var forwardQueries = []struct {
 	{"refused", question("www.example.net.", dns.TypeA)},
 }
 
-// TestNoAllocsForwarding: so does an answer that others have given before.
+// TestNoAllocsForwarding checks that a cached answer of the forwarder does not allocate.
 func TestNoAllocsForwarding(t *testing.T) {
 	h := newHandler(t, Config{Forward: &fake{knows: upstream, cached: true}})
 	out := make([]byte, h.settings.udpSize)
@@ -63,7 +64,7 @@ func TestNoAllocsForwarding(t *testing.T) {
 		in := packed(t, tt.query)
 		n := testing.AllocsPerRun(200, func() {
 			h.start()
-			if h.answer(in, out, stranger) == later {
+			if h.answer(in, out, stranger) == replyLater {
 				t.Fatalf("%s: no answer at once", tt.name)
 			}
 			h.done(1)

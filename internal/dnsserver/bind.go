@@ -15,14 +15,14 @@ import (
 // udpSocket is one of the sockets of an address.
 type udpSocket struct {
 	conn     *net.UDPConn
-	wildcard bool // bound to all addresses, so each reply must be told its own
-	sharers  int  // sockets of the same address, this one included
+	wildcard bool // bound to all addresses, so each reply must name its source address
+	sharedBy int  // number of sockets of the same address, with this one
 	count    *counters
-	send     sendFunc // as the loop that serves the socket has it
+	send     sendFunc // set by the loop that serves the socket
 }
 
-// portTries bounds the search for a port that is free for UDP, TCP and both families, when any will do.
-const portTries = 16
+// maxPortAttempts bounds the search for a port that is free for UDP and TCP in both families, when the port is 0.
+const maxPortAttempts = 16
 
 // bind opens the sockets of one element of Config.Listen.
 func (s *Server) bind(address string) error {
@@ -37,7 +37,7 @@ func (s *Server) bind(address string) error {
 			s.addrs = append(s.addrs, addrs...)
 			return nil
 		}
-		if port != 0 || try == portTries || !errors.Is(err, syscall.EADDRINUSE) {
+		if port != 0 || try == maxPortAttempts || !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}
 		(&Server{udp: s.udp[udp:], tcp: s.tcp[tcp:]}).Close()
@@ -45,8 +45,8 @@ func (s *Server) bind(address string) error {
 	}
 }
 
-// parseListen reads "192.0.2.1:53", "[2001:db8::1]:53" or ":53". Two sockets stand for all addresses, because one that
-// serves both families sees IPv4 clients under IPv6 addresses.
+// parseListen parses "192.0.2.1:53", "[2001:db8::1]:53" or ":53". All addresses need two sockets, because a socket of
+// both families reports IPv4 clients with IPv6 addresses.
 func parseListen(address string) ([]netip.Addr, uint16, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -66,8 +66,8 @@ func parseListen(address string) ([]netip.Addr, uint16, error) {
 	return []netip.Addr{ip.Unmap()}, uint16(port), nil
 }
 
-// bindAll opens UDP and TCP sockets on one port of all given addresses. TCP goes first: it does not share, so a second
-// server on the same port is noticed, where UDP would give it half of the queries.
+// bindAll opens UDP and TCP sockets on one port of all given addresses. TCP comes first, because a TCP port is not
+// shared: a second server on the same port is noticed. UDP would give it half of the queries.
 func (s *Server) bindAll(ips []netip.Addr, port uint16) ([]netip.AddrPort, error) {
 	var addrs []netip.AddrPort
 	for _, ip := range ips {
@@ -94,7 +94,7 @@ func (s *Server) bindAll(ips []netip.Addr, port uint16) ([]netip.AddrPort, error
 	return addrs, nil
 }
 
-// noFamily reports whether a socket could not be had because the system has no addresses of its family.
+// noFamily reports whether a listen failed because the system has no addresses of that family.
 func noFamily(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
@@ -108,7 +108,7 @@ func listenTCP(network string, at netip.AddrPort) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// bindUDP opens the sockets between which the kernel spreads the clients of one address.
+// bindUDP opens the sockets over which the kernel spreads the clients of one address.
 func (s *Server) bindUDP(network string, at netip.AddrPort, first *counters) error {
 	wildcard := at.Addr().IsUnspecified()
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -132,12 +132,12 @@ func (s *Server) bindUDP(network string, at netip.AddrPort, first *counters) err
 				shared = conn
 			}
 		}
-		s.udp = append(s.udp, &udpSocket{conn: conn, wildcard: wildcard, sharers: n, count: count})
+		s.udp = append(s.udp, &udpSocket{conn: conn, wildcard: wildcard, sharedBy: n, count: count})
 	}
 	return nil
 }
 
-// hint adds what usually helps to an error of binding.
+// hint adds to a bind error what usually helps.
 func hint(err error) error {
 	switch {
 	case errors.Is(err, syscall.EACCES):

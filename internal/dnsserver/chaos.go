@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// chaos answers class CH: the server's version and identity, when the operator chose to show them.
+// chaos answers class CH: the server's version and identity, when the operator configured them.
 func (h *handler) chaos() int {
 	text := h.chaosText()
 	if text == "" || h.q.qtype != rr.TypeTXT && h.q.qtype != rr.TypeANY {
@@ -26,7 +26,7 @@ func (h *handler) chaos() int {
 	return wire.EDENone
 }
 
-// chaosText is what is shown under the name asked for; empty for nothing.
+// chaosText returns the text for the name of the question, or "".
 func (h *handler) chaosText() string {
 	switch string(h.q.name) {
 	case "\x07version\x04bind\x00", "\x07version\x06server\x00":

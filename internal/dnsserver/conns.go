@@ -7,36 +7,38 @@ import (
 	"time"
 )
 
-// connTable keeps the limits of TCP.
+// connTable enforces the limits on TCP connections.
 //
-// When all connections are used up, the one that was idle longest is closed for the new one, or else one that does not
-// read its replies: refusing the new one would let whoever holds them keep everybody else out, and clients must expect an
-// idle connection to go (RFC 7766 §6.2.3). To have sent half a message is to be idle: it would be the cheapest way to hold
-// a connection. One client's own limit refuses its newest, so that it cannot use this to close other clients' connections.
+// At the limit of all connections, it closes the one that was idle longest to admit a new one. When none is idle, it
+// closes one whose client does not read its replies. Refusing the new one instead would let the clients that hold all
+// connections keep everybody else out, and clients must expect an idle connection to be closed (RFC 7766 §6.2.3). A
+// connection with half a message counts as idle, because sending half a message would be the cheapest method to hold
+// a connection. At the limit of one client, its newest connection is refused, so that it cannot close connections of
+// other clients.
 type connTable struct {
 	cfg TCPConfig
 
-	mu      sync.Mutex // guards all below
-	all     map[*conn]struct{}
-	clients map[netip.Addr]int
-	waiting list.List // connections without a whole message, the longest so first
-	working list.List // the others, the longest so first
-	until   time.Time // the last deadline there will be; zero while serving
+	mu            sync.Mutex // guards all fields below
+	all           map[*conn]struct{}
+	clients       map[netip.Addr]int
+	idleConns     list.List // connections without a complete message, the longest idle first
+	busyConns     list.List // the other connections, the longest busy first
+	drainDeadline time.Time // deadline of all reads after shutdown began; zero while serving
 }
 
-// place is a connection's place in a connTable, guarded by its mu.
-type place struct {
-	waiting *list.Element // nil while busy
-	working *list.Element // nil while not
-	since   time.Time     // when it became busy
-	evicted bool
-	reading bool          // for the next message, or the rest of one
-	held    int           // queries that wait for the forwarder
-	patient time.Duration // how long it may be idle; 0 while it owes the rest of a message
+// connState is the state of a connection in a connTable, guarded by its mu.
+type connState struct {
+	idleElem    *list.Element // nil while busy
+	busyElem    *list.Element // nil while idle
+	busySince   time.Time     // when it became busy
+	evicted     bool
+	reading     bool          // reading the next message, or the rest of one
+	pending     int           // number of queries that wait for the forwarder
+	idleTimeout time.Duration // how long it may be idle; 0 while half a message has arrived
 }
 
-// slowAfter is how long a connection may be busy before it must make room when all are used up. Answers take
-// milliseconds; what takes longer is a client that does not read them.
+// slowAfter is how long a connection may be busy before it can be closed to admit another. Answers take milliseconds,
+// so a longer time means that the client does not read them.
 const slowAfter = time.Second
 
 func newConnTable(cfg TCPConfig) *connTable {
@@ -49,148 +51,151 @@ func (t *connTable) len() int {
 	return len(t.all)
 }
 
-// add takes a connection in. It reports false when there is no room.
+// add adds a connection. It returns false when a limit is reached.
 func (t *connTable) add(c *conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	who := clientOf(c.from.addr)
-	if t.clients[who] >= t.cfg.MaxPerClient {
+	client := clientOf(c.from.addr)
+	if t.clients[client] >= t.cfg.MaxPerClient {
 		return false
 	}
 	if len(t.all) >= t.cfg.MaxConns && !t.evictLocked() {
 		return false
 	}
 	t.all[c] = struct{}{}
-	t.clients[who]++
+	t.clients[client]++
 	return true
 }
 
-// evictLocked closes the connection that was idle longest or, when none is, the slowest reader.
+// evictLocked closes the connection that was idle longest or, when none is idle, the slowest reader. Callers hold mu.
 func (t *connTable) evictLocked() bool {
-	e := t.waiting.Front()
+	e := t.idleConns.Front()
 	if e == nil {
-		e = t.working.Front()
+		e = t.busyConns.Front()
 	}
 	if e == nil {
 		return false
 	}
 	c := e.Value.(*conn)
-	if c.place.working != nil {
-		if time.Since(c.place.since) < slowAfter {
+	if c.state.busyElem != nil {
+		if time.Since(c.state.busySince) < slowAfter {
 			return false
 		}
-		c.net.SetLinger(0) // the kernel is to let go of the replies too
+		c.net.SetLinger(0) // make the kernel discard the replies too
 	}
-	t.leaveLocked(c)
-	c.place.evicted = true
-	t.forgetLocked(c)
+	t.unlistLocked(c)
+	c.state.evicted = true
+	t.deleteLocked(c)
 	c.net.Close()
 	return true
 }
 
-// leaveLocked takes a connection off the list it is in.
-func (t *connTable) leaveLocked(c *conn) {
-	if c.place.waiting != nil {
-		t.waiting.Remove(c.place.waiting)
+// unlistLocked removes a connection from the list that it is in. Callers hold mu.
+func (t *connTable) unlistLocked(c *conn) {
+	if c.state.idleElem != nil {
+		t.idleConns.Remove(c.state.idleElem)
 	}
-	if c.place.working != nil {
-		t.working.Remove(c.place.working)
+	if c.state.busyElem != nil {
+		t.busyConns.Remove(c.state.busyElem)
 	}
-	c.place.waiting, c.place.working = nil, nil
+	c.state.idleElem, c.state.busyElem = nil, nil
 }
 
-func (t *connTable) forgetLocked(c *conn) {
+func (t *connTable) deleteLocked(c *conn) {
 	if _, ok := t.all[c]; !ok {
 		return
 	}
 	delete(t.all, c)
-	who := clientOf(c.from.addr)
-	if t.clients[who]--; t.clients[who] == 0 {
-		delete(t.clients, who)
+	client := clientOf(c.from.addr)
+	if t.clients[client]--; t.clients[client] == 0 {
+		delete(t.clients, client)
 	}
 }
 
-// remove forgets a connection that ended.
+// remove removes a connection that ended.
 func (t *connTable) remove(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.leaveLocked(c)
-	t.forgetLocked(c)
+	t.unlistLocked(c)
+	t.deleteLocked(c)
 }
 
-// idle notes that a connection waits for its next message, and returns for how long it may: d, or less when most
-// connections are in use.
+// idle records that a connection waits for its next message. It returns how long the connection may wait: d, or a
+// quarter of it when more than three quarters of the connections are in use.
 func (t *connTable) idle(c *conn, d time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if 4*len(t.all) > 3*t.cfg.MaxConns {
 		d /= 4
 	}
-	c.place.patient = d
+	c.state.idleTimeout = d
 	t.waitLocked(c, time.Now().Add(d))
 	return d
 }
 
-// wait notes that a connection waits for the rest of a message. One that has waited since it was idle keeps its turn.
+// wait records that a connection waits for the rest of a message. A connection that was idle before keeps its
+// position in the list.
 func (t *connTable) wait(c *conn, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.place.patient = 0
+	c.state.idleTimeout = 0
 	t.waitLocked(c, until)
 }
 
 func (t *connTable) waitLocked(c *conn, until time.Time) {
-	c.place.reading = true
+	c.state.reading = true
 	t.listLocked(c)
 	t.deadlineLocked(c, until)
 }
 
-// listLocked puts a connection that reads among those that wait for messages, unless we owe it replies.
+// listLocked puts a connection that reads into the list of idle ones, unless it has unanswered queries. Callers hold
+// mu.
 func (t *connTable) listLocked(c *conn) {
-	if _, in := t.all[c]; in && c.place.held == 0 && c.place.waiting == nil {
-		t.leaveLocked(c)
-		c.place.waiting = t.waiting.PushBack(c)
+	if _, in := t.all[c]; in && c.state.pending == 0 && c.state.idleElem == nil {
+		t.unlistLocked(c)
+		c.state.idleElem = t.idleConns.PushBack(c)
 	}
 }
 
-// hold notes that a query of a busy connection waits for the forwarder. The connection is busy until it is answered.
-func (t *connTable) hold(c *conn) {
+// addPending records that a query of a busy connection waits for the forwarder. The connection stays busy until the
+// answer.
+func (t *connTable) addPending(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.place.held++
+	c.state.pending++
 }
 
-// release notes that such a query was answered. When it was the last, the connection is idle from now on.
-func (t *connTable) release(c *conn) {
+// donePending records that a waiting query was answered. After the last one the connection is idle.
+func (t *connTable) donePending(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.place.held--
-	if c.place.held > 0 || !c.place.reading {
+	c.state.pending--
+	if c.state.pending > 0 || !c.state.reading {
 		return
 	}
 	t.listLocked(c)
-	if c.place.patient > 0 {
-		t.deadlineLocked(c, time.Now().Add(c.place.patient))
+	if c.state.idleTimeout > 0 {
+		t.deadlineLocked(c, time.Now().Add(c.state.idleTimeout))
 	}
 }
 
-// busy notes that a connection has a message to answer. It reports false when the connection was closed meanwhile.
+// busy records that a connection has a message to answer. It returns false when the connection was evicted meanwhile.
 func (t *connTable) busy(c *conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.place.evicted {
+	if c.state.evicted {
 		return false
 	}
-	t.leaveLocked(c)
-	c.place.reading = false
-	c.place.working, c.place.since = t.working.PushBack(c), time.Now()
+	t.unlistLocked(c)
+	c.state.reading = false
+	c.state.busyElem, c.state.busySince = t.busyConns.PushBack(c), time.Now()
 	return true
 }
 
-// deadlineLocked bounds the reads of a connection.
+// deadlineLocked bounds the reads of a connection. Callers hold mu.
 func (t *connTable) deadlineLocked(c *conn, at time.Time) {
-	if !t.until.IsZero() && at.After(t.until) {
-		at = t.until
+	if !t.drainDeadline.IsZero() && at.After(t.drainDeadline) {
+		at = t.drainDeadline
 	}
 	c.net.SetReadDeadline(at)
 }
@@ -199,13 +204,13 @@ func (t *connTable) deadlineLocked(c *conn, at time.Time) {
 func (t *connTable) drain(until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.until = until
+	t.drainDeadline = until
 	for c := range t.all {
 		c.net.SetReadDeadline(until)
 	}
 }
 
-// closeAll cuts off all connections.
+// closeAll closes all connections.
 func (t *connTable) closeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

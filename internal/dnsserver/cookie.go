@@ -7,14 +7,14 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// Sizes and ages of RFC 9018 §4.
+// Sizes and ages, in seconds, of RFC 9018 §4.
 const (
 	clientCookieSize = 8
 	cookieSize       = clientCookieSize + 16
 	cookieVersion    = 1
 
-	cookieMaxAge   = 3600 // seconds
-	cookieMaxAhead = 300  // clocks of servers that share a secret differ
+	cookieMaxAge   = 3600
+	cookieMaxAhead = 300 // clocks of servers that share a secret differ
 	cookieRenewAge = 1800
 )
 
@@ -25,14 +25,14 @@ func newCookieSecret(b [16]byte) cookieSecret {
 	return cookieSecret{binary.LittleEndian.Uint64(b[:8]), binary.LittleEndian.Uint64(b[8:])}
 }
 
-// cookieLength reports whether a cookie option may be that long: a client cookie alone, or with a server cookie of 8
-// to 32 octets (RFC 7873 §4).
+// cookieLength reports whether a cookie option may have n bytes: a client cookie alone, or with a server cookie of 8
+// to 32 bytes (RFC 7873 §4).
 func cookieLength(n int) bool {
 	return n == clientCookieSize || n >= clientCookieSize+8 && n <= clientCookieSize+32
 }
 
-// check tells whether a cookie option holds a server cookie that we gave to this address not long ago, and writes the
-// cookie to give back: the same while it is fresh, else a new one.
+// check reports whether a cookie option holds a recent server cookie of ours for this address. It writes the cookie
+// for the reply to out: the same while it is fresh, otherwise a new one.
 func (s cookieSecret) check(option []byte, addr netip.Addr, now uint32, out *[cookieSize]byte) bool {
 	if len(option) == cookieSize && option[8] == cookieVersion {
 		stamp := binary.BigEndian.Uint32(option[12:])
@@ -49,7 +49,7 @@ func (s cookieSecret) check(option []byte, addr netip.Addr, now uint32, out *[co
 	return false
 }
 
-// make writes the cookie option for a client cookie: version, three octets reserved, the time, the hash.
+// make writes the cookie option for a client cookie: version, three reserved bytes, the time, the hash.
 func (s cookieSecret) make(client []byte, addr netip.Addr, now uint32, out *[cookieSize]byte) {
 	copy(out[:clientCookieSize], client)
 	binary.BigEndian.PutUint32(out[8:], cookieVersion<<24)
@@ -57,7 +57,7 @@ func (s cookieSecret) make(client []byte, addr netip.Addr, now uint32, out *[coo
 	binary.LittleEndian.PutUint64(out[16:], s.hash(out, addr))
 }
 
-// hash is SipHash-2-4 over the first 16 octets of the option and the client's address.
+// hash returns SipHash-2-4 over the first 16 bytes of the option and the client's address.
 func (s cookieSecret) hash(option *[cookieSize]byte, addr netip.Addr) uint64 {
 	var b [32]byte
 	n := copy(b[:], option[:16])

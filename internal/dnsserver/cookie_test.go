@@ -17,7 +17,7 @@ func unhex(tb testing.TB, s string) []byte {
 	return b
 }
 
-// TestCookieVectors are the examples of RFC 9018 appendix A.
+// TestCookieVectors checks the examples of RFC 9018 appendix A.
 func TestCookieVectors(t *testing.T) {
 	const (
 		secret = "e5e973e5a6b2a43f48e7dc849e37bfcf"
@@ -29,11 +29,17 @@ func TestCookieVectors(t *testing.T) {
 		want                       string
 		valid                      bool
 	}{
-		{"A.1 a new cookie", secret, "198.51.100.100", "2464c4abcf10c957", 0x5cf79f11, "2464c4abcf10c957010000005cf79f111f8130c3eee29480", false},
-		{"A.2 renewed after half an hour", secret, "198.51.100.100", "2464c4abcf10c957010000005cf79f111f8130c3eee29480", 0x5cf7a871, "2464c4abcf10c957010000005cf7a871d4a564a1442aca77", true},
-		{"A.3 reserved octets set", secret, "203.0.113.203", "fc93fc62807ddb8601abcdef5cf78f71a314227b6679ebf5", 0x5cf79c91, "", true},
-		{"A.3 what is given for it", secret, "203.0.113.203", "fc93fc62807ddb8601abcdef5cf78f71a314227b6679ebf5", 0x5cf7a9ac, "fc93fc62807ddb86010000005cf7a9acf73a7810aca2381e", false},
-		{"A.4 of the old secret", next, "2001:db8:220:1:59de:d0f4:8769:82b8", "22681ab97d52c298010000005cf7c57926556bd0934c72f8", 0x5cf7c609, "22681ab97d52c298010000005cf7c609a6bb79d16625507a", false},
+		{"A.1 a new cookie", secret, "198.51.100.100", "2464c4abcf10c957", 0x5cf79f11,
+			"2464c4abcf10c957010000005cf79f111f8130c3eee29480", false},
+		{"A.2 renewed after half an hour", secret, "198.51.100.100", "2464c4abcf10c957010000005cf79f111f8130c3eee29480",
+			0x5cf7a871, "2464c4abcf10c957010000005cf7a871d4a564a1442aca77", true},
+		{"A.3 reserved bytes set", secret, "203.0.113.203", "fc93fc62807ddb8601abcdef5cf78f71a314227b6679ebf5", 0x5cf79c91,
+			"", true},
+		{"A.3 what is given for it", secret, "203.0.113.203", "fc93fc62807ddb8601abcdef5cf78f71a314227b6679ebf5",
+			0x5cf7a9ac, "fc93fc62807ddb86010000005cf7a9acf73a7810aca2381e", false},
+		{"A.4 of the old secret", next, "2001:db8:220:1:59de:d0f4:8769:82b8",
+			"22681ab97d52c298010000005cf7c57926556bd0934c72f8", 0x5cf7c609,
+			"22681ab97d52c298010000005cf7c609a6bb79d16625507a", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +59,7 @@ func TestCookieVectors(t *testing.T) {
 func TestCookieAges(t *testing.T) {
 	s := newCookieSecret([16]byte{1})
 	addr := netip.MustParseAddr("192.0.2.1")
-	made := uint32(0xFFFFFF00) // close to where the clock's 32 bits wrap
+	made := uint32(0xFFFFFF00) // shortly before the 32-bit time wraps
 	var given [cookieSize]byte
 	s.make([]byte("12345678"), addr, made, &given)
 	tests := []struct {
@@ -104,7 +110,7 @@ func TestCookieInMessages(t *testing.T) {
 	for _, n := range []int{0, 7, 9, 15, 41} {
 		m := unpacked(t, ask(h, packed(t, cookie(hex.EncodeToString(make([]byte, n))))))
 		if m.Rcode != dns.RcodeFormatError {
-			t.Errorf("cookie of %d octets got %s, want FORMERR", n, dns.RcodeToString[m.Rcode])
+			t.Errorf("cookie of %d bytes got %s, want FORMERR", n, dns.RcodeToString[m.Rcode])
 		}
 	}
 	alone := cookie("0102030405060708")

@@ -15,8 +15,8 @@ const (
 )
 
 const (
-	optFixed   = 11 // an OPT record without options (RFC 6891 §6.1.2)
-	optionHead = 4
+	optFixed         = 11 // size of an OPT record without options (RFC 6891 §6.1.2)
+	optionHeaderSize = 4
 
 	minUDPSize = 512 // RFC 6891 §6.2.3: a smaller value counts as this
 	flagDO     = 1 << 15
@@ -31,10 +31,10 @@ type edns struct {
 	nsid      bool
 	keepalive bool
 	cookie    []byte // the whole option; nil for none
-	broken    bool   // the options cannot be read; there are none then
+	malformed bool   // the options cannot be read and count as absent
 }
 
-// read takes an OPT record apart: its CLASS, TTL and RDATA.
+// read parses an OPT record from its CLASS, TTL and RDATA.
 func (e *edns) read(class uint16, ttl uint32, data []byte) {
 	plain := edns{
 		present: true,
@@ -45,19 +45,19 @@ func (e *edns) read(class uint16, ttl uint32, data []byte) {
 	*e = plain
 	if !e.readOptions(data) {
 		*e = plain
-		e.broken = true
+		e.malformed = true
 	}
 }
 
-// readOptions fails when an option is cut short, or is a cookie of a length that RFC 7873 §5.2.2 calls malformed. Of two
-// cookies the first counts (§5.2).
+// readOptions returns false when an option is cut short, or when a cookie has a length that RFC 7873 §5.2.2 calls
+// malformed. Of two cookies the first counts (§5.2).
 func (e *edns) readOptions(data []byte) bool {
 	for len(data) > 0 {
-		if len(data) < optionHead {
+		if len(data) < optionHeaderSize {
 			return false
 		}
 		code := binary.BigEndian.Uint16(data)
-		end := optionHead + int(binary.BigEndian.Uint16(data[2:]))
+		end := optionHeaderSize + int(binary.BigEndian.Uint16(data[2:]))
 		if len(data) < end {
 			return false
 		}
@@ -70,7 +70,7 @@ func (e *edns) readOptions(data []byte) bool {
 			if e.cookie != nil {
 				break
 			}
-			e.cookie = data[optionHead:end]
+			e.cookie = data[optionHeaderSize:end]
 			if !cookieLength(len(e.cookie)) {
 				return false
 			}
@@ -80,8 +80,8 @@ func (e *edns) readOptions(data []byte) bool {
 	return true
 }
 
-// reserve is the room that the OPT record of the reply wants. Extended errors go with answers that have no records, so they
-// need none; those that go with stale ones are left out where there is none.
+// reserve returns the number of bytes that the OPT record of the reply needs. Extended errors are not counted: most
+// belong to replies without records. The one for stale records is left out when it does not fit.
 func (h *handler) reserve() int {
 	e := &h.q.edns
 	if !e.present {
@@ -89,18 +89,18 @@ func (h *handler) reserve() int {
 	}
 	n := optFixed
 	if e.cookie != nil {
-		n += optionHead + cookieSize
+		n += optionHeaderSize + cookieSize
 	}
 	if e.nsid && h.settings.nsid != "" {
-		n += optionHead + len(h.settings.nsid)
+		n += optionHeaderSize + len(h.settings.nsid)
 	}
 	if e.keepalive && h.from.keepalive != 0 {
-		n += optionHead + 2
+		n += optionHeaderSize + 2
 	}
 	return n
 }
 
-// appendOPT appends our OPT record (RFC 6891 §6.1.1: only to those who sent one).
+// appendOPT appends our OPT record. Only a query with an OPT record gets one (RFC 6891 §6.1.1).
 func (h *handler) appendOPT(msg []byte, rcode, ede int) []byte {
 	e := &h.q.edns
 	msg = append(msg, 0)
@@ -124,7 +124,7 @@ func (h *handler) appendOPT(msg []byte, rcode, ede int) []byte {
 		msg = appendOption(msg, optionKeepalive, 2)
 		msg = binary.BigEndian.AppendUint16(msg, h.from.keepalive)
 	}
-	if ede != wire.EDENone && len(msg)+optionHead+2 <= h.limit {
+	if ede != wire.EDENone && len(msg)+optionHeaderSize+2 <= h.limit {
 		msg = appendOption(msg, wire.OptionEDE, 2)
 		msg = binary.BigEndian.AppendUint16(msg, uint16(ede))
 	}

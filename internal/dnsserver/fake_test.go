@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// found is what a fake upstream says of a name and type.
+// found is the answer of a fake upstream for a name and type.
 type found struct {
 	rcode       uint8
 	answers     []string
@@ -25,20 +25,20 @@ type found struct {
 	stale       bool
 }
 
-// fake is a Forwarder that knows some answers. What it does not know does not exist.
+// fake is a Forwarder with fixed answers. Other names do not exist.
 type fake struct {
 	knows  map[string]found // by name and type
-	cached bool             // it knows them at once
-	denies netip.Prefix     // the clients that may not ask
-	hold   chan struct{}    // Exchange waits until it is closed; nil: not at all
-	begun  chan string      // gets the names that Exchange is asked for; nil: nobody listens
+	cached bool             // Cached returns them
+	denies netip.Prefix     // the clients that may not use it
+	hold   chan struct{}    // Exchange blocks until it is closed; nil: it does not block
+	begun  chan string      // receives the names that Exchange is called with; nil: none
 
 	mu     sync.Mutex
 	asked  []forward.Question
-	bodies map[string]body // by name and type, once they were wanted
+	bodies map[string]body // by name and type, created on first use
 }
 
-// body is records in wire form behind a question.
+// body is records in wire form, without header and question.
 type body struct {
 	found
 	wire []byte
@@ -72,7 +72,7 @@ func (f *fake) Exchange(ctx context.Context, q forward.Question, msg []byte) for
 	return f.find(q, msg)
 }
 
-// find gives an answer as the contract has it: behind the question, pointing to it, or not at all.
+// find returns an answer as the Forwarder contract requires: records appended after the question, or truncated.
 func (f *fake) find(q forward.Question, msg []byte) forward.Reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *fake) body(q forward.Question) body {
 	return body{a, packed[wire.HeaderSize+len(q.Name)+4:]}
 }
 
-// began returns when Exchange was called n times more.
+// began blocks until Exchange was called n more times.
 func (f *fake) began(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -138,14 +138,14 @@ func (f *fake) began(t *testing.T, n int) {
 	}
 }
 
-// times is how often Exchange was called.
-func (f *fake) times() int {
+// exchanges returns the number of calls of Exchange.
+func (f *fake) exchanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.asked)
 }
 
-// nameOf is the name that the forwarder is asked for, which must be one.
+// nameOf returns the text of the name that the forwarder is asked for. It panics when the name is malformed.
 func nameOf(wire []byte) string {
 	name, n, err := dns.UnpackDomainName(wire, 0)
 	if err != nil || n != len(wire) || name != strings.ToLower(name) {
@@ -154,25 +154,25 @@ func nameOf(wire []byte) string {
 	return name
 }
 
-// desired is a query with RD.
+// desired returns a query with RD.
 func desired(name string, qtype uint16) *dns.Msg {
 	m := question(name, qtype)
 	m.RecursionDesired = true
 	return m
 }
 
-// settle answers a query as a socket would, with the wait for the forwarder in between if there is one.
+// settle answers a query as a socket would, including the wait for the forwarder.
 func settle(h *handler, message []byte, from client) []byte {
 	out := make([]byte, h.settings.udpSize)
 	if from.tcp {
 		out = make([]byte, writeBuffer)
 	}
 	n := h.answer(message, out, from)
-	if n != later {
+	if n != replyLater {
 		return out[:n]
 	}
-	w := h.settings.waiting
-	if !h.mayWait() {
+	w := h.settings.pending
+	if !h.tryAdmit() {
 		return out[:h.overloaded()]
 	}
 	to := &waiter{out: out, done: make(chan struct{})}

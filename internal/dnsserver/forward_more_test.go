@@ -15,8 +15,9 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// TestForwardDSOfApex: whether a zone of ours is signed is its parent's to say, and a client that validates needs the
-// parent's proof that it is not (RFC 4035 §3.1.4.1). A parent that does not know the zone does not make it vanish.
+// TestForwardDSOfApex checks that the DS of one of our zones comes from its parent. A validating client needs the
+// parent's proof that the zone is unsigned (RFC 4035 §3.1.4.1). A parent that does not know the zone must not hide
+// it.
 func TestForwardDSOfApex(t *testing.T) {
 	const (
 		parent = "authority: org. 60 SOA a.org. h.org. 1 2 3 4 60"
@@ -55,14 +56,14 @@ func TestForwardDSOfApex(t *testing.T) {
 			if diff := cmp.Diff(tt.want, answeredBy(m)); diff != "" {
 				t.Errorf("%s, cached %v (-want +got):\n%s", tt.name, cached, diff)
 			}
-			if got := f.times() > 0; got != (tt.asked && !cached) {
-				t.Errorf("%s, cached %v: the forwarder was asked %d times", tt.name, cached, f.times())
+			if got := f.exchanges() > 0; got != (tt.asked && !cached) {
+				t.Errorf("%s, cached %v: the forwarder was asked %d times", tt.name, cached, f.exchanges())
 			}
 		}
 	}
 }
 
-// TestForwardMadeUpNames: no number of names that are not ours gets a network more answers than ten names would.
+// TestForwardMadeUpNames checks that no number of external names gets a network more answers than ten names would.
 func TestForwardMadeUpNames(t *testing.T) {
 	for _, cached := range []bool{true, false} {
 		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2}, Forward: &fake{cached: cached}})
@@ -79,7 +80,7 @@ func TestForwardMadeUpNames(t *testing.T) {
 	}
 }
 
-// again is a Forwarder whose answers are too large at first, and then do not come.
+// again is a Forwarder whose first answer is too large, and whose next never comes.
 type again struct {
 	fake
 	calls int
@@ -94,7 +95,8 @@ func (a *again) Exchange(ctx context.Context, _ forward.Question, msg []byte) fo
 	return forward.Reply{Msg: msg, Rcode: wire.RcodeServFail, EDE: wire.EDENoReachable}
 }
 
-// TestForwardAskedAgain: to ask again for a large reply that was not kept does not give upstreams their time again.
+// TestForwardAskedAgain checks that a second question for a large reply that was not cached does not extend the
+// timeout.
 func TestForwardAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &again{}
@@ -103,13 +105,13 @@ func TestForwardAskedAgain(t *testing.T) {
 		over := stranger
 		over.tcp = true
 		m := unpacked(t, settle(h, packed(t, desired("www.example.net.", dns.TypeA)), over))
-		if took := time.Since(begin); m.Rcode != dns.RcodeServerFailure || f.calls != 2 || took != mostWait {
+		if took := time.Since(begin); m.Rcode != dns.RcodeServerFailure || f.calls != 2 || took != maxWait {
 			t.Errorf("after %v and %d questions: %v", took, f.calls, m)
 		}
 	})
 }
 
-// TestForwardDelegated: the forwarder is told which names our zones have left to others.
+// TestForwardDelegated checks that the forwarder learns which names our zones delegate.
 func TestForwardDelegated(t *testing.T) {
 	for name, want := range map[string]bool{
 		"a.sub.example.org.": true,
@@ -119,9 +121,9 @@ func TestForwardDelegated(t *testing.T) {
 	} {
 		f := &fake{knows: upstream}
 		h := newHandler(t, Config{Forward: f})
-		h.forwards.rest.Delegated = !want // of the query before
+		h.forwards.missing.Delegated = !want // of the query before
 		settle(h, packed(t, desired(name, dns.TypeA)), stranger)
-		if f.times() != 1 || f.asked[0].Delegated != want {
+		if f.exchanges() != 1 || f.asked[0].Delegated != want {
 			t.Errorf("%s: the forwarder was asked %+v", name, f.asked)
 		}
 	}

@@ -16,18 +16,21 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// upstream is what others know in the tests.
+// upstream is the data of the external DNS in the tests.
 var upstream = map[string]found{
-	"www.example.net. A":    {answers: []string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}, ad: true},
-	"www.example.net. MX":   {answers: []string{"www.example.net. 60 MX 10 mail.example.net.", "www.example.net. 60 MX 20 www.example.net."}},
+	"www.example.net. A": {answers: []string{"www.example.net. 60 A 198.51.100.1",
+		"www.example.net. 60 A 198.51.100.2"}, ad: true},
+	"www.example.net. MX": {answers: []string{"www.example.net. 60 MX 10 mail.example.net.",
+		"www.example.net. 60 MX 20 www.example.net."}},
 	"www.example.net. TXT":  {answers: []string{`www.example.net. 60 TXT "text"`}, ede: wire.EDEStale, stale: true},
 	"www.example.net. SRV":  {answers: []string{"www.example.net. 60 SRV 1 2 3 mail.example.net."}},
 	"www.example.net. AAAA": {authorities: []string{"example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}},
-	"cdn.example.net. A":    {answers: []string{"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}},
-	"dead.example.net. A":   {rcode: wire.RcodeServFail, ede: wire.EDENoReachable},
-	"a.sub.example.org. A":  {answers: []string{"a.sub.example.org. 60 A 198.51.100.4"}},
-	"big.example.net. A":    {answers: addresses("big.example.net.", 60)},
-	"odd.example.net. A":    {rcode: 200},
+	"cdn.example.net. A": {answers: []string{"cdn.example.net. 60 CNAME Edge.CDN.example.net.",
+		"Edge.CDN.example.net. 60 A 198.51.100.3"}},
+	"dead.example.net. A":  {rcode: wire.RcodeServFail, ede: wire.EDENoReachable},
+	"a.sub.example.org. A": {answers: []string{"a.sub.example.org. 60 A 198.51.100.4"}},
+	"big.example.net. A":   {answers: addresses("big.example.net.", 60)},
+	"odd.example.net. A":   {rcode: 200},
 }
 
 func addresses(name string, n int) (records []string) {
@@ -37,7 +40,7 @@ func addresses(name string, n int) (records []string) {
 	return records
 }
 
-// answered is what the tests compare of a reply with records in it.
+// answered is the part of a reply with records that the tests compare.
 type answered struct {
 	Summary summary
 	Records []string
@@ -67,47 +70,60 @@ func withAD(m *dns.Msg) *dns.Msg {
 
 var denied = client{addr: netip.MustParseAddr("192.0.2.66")}
 
-// forwardCases are questions of which our zones answer nothing, some or all.
+// forwardCases are questions of which our zones answer nothing, a part, or all.
 var forwardCases = []struct {
 	name  string
 	query *dns.Msg
 	from  client
 	want  answered
-	asked string // of the forwarder; empty for nothing
+	asked string // the name that the forwarder is asked for; empty for none
 }{
 	{"a name of others, in the client's case", desired("wWw.exAmple.net.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "rd ra ", "wWw.exAmple.net.", 0, false, -1}, []string{"wWw.exAmple.net. 60 A 198.51.100.1", "wWw.exAmple.net. 60 A 198.51.100.2"}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ", "wWw.exAmple.net.", 0, false, -1},
+			[]string{"wWw.exAmple.net. 60 A 198.51.100.1", "wWw.exAmple.net. 60 A 198.51.100.2"}}, "www.example.net."},
 	{"its records point to each other", desired("cdn.example.net.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "rd ra ", "cdn.example.net.", 0, false, -1}, []string{"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}}, "cdn.example.net."},
+		answered{summary{"NOERROR", "rd ra ", "cdn.example.net.", 0, false, -1},
+			[]string{"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}},
+		"cdn.example.net."},
 	{"no such name", desired("x.example.net.", dns.TypeA), stranger,
-		answered{summary{"NXDOMAIN", "rd ra ", "x.example.net.", 0, false, -1}, []string{"authority: net. 60 SOA a.net. h.net. 1 2 3 4 60"}}, "x.example.net."},
+		answered{summary{"NXDOMAIN", "rd ra ", "x.example.net.", 0, false, -1},
+			[]string{"authority: net. 60 SOA a.net. h.net. 1 2 3 4 60"}}, "x.example.net."},
 	{"no such type", desired("www.example.net.", dns.TypeAAAA), stranger,
-		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, false, -1}, []string{"authority: example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, false, -1},
+			[]string{"authority: example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}}, "www.example.net."},
 	{"dead upstreams", withOPT(desired("dead.example.net.", dns.TypeA), 1232), stranger,
 		answered{summary{"SERVFAIL", "rd ra ", "dead.example.net.", 0, true, wire.EDENoReachable}, nil}, "dead.example.net."},
 	{"a code that no reply can have", desired("odd.example.net.", dns.TypeA), stranger,
 		answered{summary{"SERVFAIL", "rd ra ", "odd.example.net.", 0, false, -1}, nil}, "odd.example.net."},
 	{"a stale answer", withOPT(desired("www.example.net.", dns.TypeTXT), 1232), stranger,
-		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, true, wire.EDEStale}, []string{`www.example.net. 60 TXT "text"`}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, true, wire.EDEStale},
+			[]string{`www.example.net. 60 TXT "text"`}}, "www.example.net."},
 	{"validated, and DO asks for it", withDO(desired("www.example.net.", dns.TypeA)), stranger,
-		answered{summary{"NOERROR", "rd ra ad ", "www.example.net.", 0, true, -1}, []string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ad ", "www.example.net.", 0, true, -1},
+			[]string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
 	{"validated, and AD asks for it", withAD(desired("www.example.net.", dns.TypeA)), stranger,
-		answered{summary{"NOERROR", "rd ra ad ", "www.example.net.", 0, false, -1}, []string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ad ", "www.example.net.", 0, false, -1},
+			[]string{"www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
 	{"AD of what is not validated", withAD(desired("www.example.net.", dns.TypeSRV)), stranger,
-		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, false, -1}, []string{"www.example.net. 60 SRV 1 2 3 mail.example.net."}}, "www.example.net."},
+		answered{summary{"NOERROR", "rd ra ", "www.example.net.", 0, false, -1},
+			[]string{"www.example.net. 60 SRV 1 2 3 mail.example.net."}}, "www.example.net."},
 	{"below a delegation of ours", desired("a.sub.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "rd ra ", "a.sub.example.org.", 0, false, -1}, []string{"a.sub.example.org. 60 A 198.51.100.4"}}, "a.sub.example.org."},
+		answered{summary{"NOERROR", "rd ra ", "a.sub.example.org.", 0, false, -1},
+			[]string{"a.sub.example.org. 60 A 198.51.100.4"}}, "a.sub.example.org."},
 
 	{"ours", desired("www.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "www.example.org.", 0, false, -1}, []string{"www.example.org. 300 A 192.0.2.1"}}, ""},
+		answered{summary{"NOERROR", "aa rd ra ", "www.example.org.", 0, false, -1},
+			[]string{"www.example.org. 300 A 192.0.2.1"}}, ""},
 	{"ours, without such a type", desired("www.example.org.", dns.TypeTXT), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "www.example.org.", 0, false, -1}, []string{"authority: example.org. 300 SOA ns1.example.org. hostmaster.example.org. 1 3600 600 86400 300"}}, ""},
+		answered{summary{"NOERROR", "aa rd ra ", "www.example.org.", 0, false, -1},
+			[]string{"authority: example.org. 300 SOA ns1.example.org. hostmaster.example.org. 1 3600 600 86400 300"}}, ""},
 	{"recursion not desired", withOPT(question("www.example.net.", dns.TypeA), 1232), stranger,
 		answered{summary{"REFUSED", "ra ", "www.example.net.", 0, true, wire.EDENotAuthoritative}, nil}, ""},
 	{"client not allowed", withOPT(desired("www.example.net.", dns.TypeA), 1232), denied,
 		answered{summary{"REFUSED", "rd ", "www.example.net.", 0, true, wire.EDENotAuthoritative}, nil}, ""},
 	{"client not allowed, and ours", desired("www.example.org.", dns.TypeA), denied,
-		answered{summary{"NOERROR", "aa rd ", "www.example.org.", 0, false, -1}, []string{"www.example.org. 300 A 192.0.2.1"}}, ""},
+		answered{summary{"NOERROR", "aa rd ", "www.example.org.", 0, false, -1},
+			[]string{"www.example.org. 300 A 192.0.2.1"}}, ""},
 	{"class ANY", class(desired("www.example.net.", dns.TypeA), dns.ClassANY), stranger,
 		answered{summary{"REFUSED", "rd ra ", "www.example.net.", 0, false, -1}, nil}, ""},
 	{"class HS", class(desired("www.example.net.", dns.TypeA), dns.ClassHESIOD), stranger,
@@ -118,36 +134,54 @@ var forwardCases = []struct {
 		answered{summary{"REFUSED", "rd ra ", "example.net.", 0, false, -1}, nil}, ""},
 
 	{"a chain that leaves", withDO(withAD(desired("OUT.example.org.", dns.TypeA))), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "OUT.example.org.", 0, true, -1}, []string{"OUT.example.org. 300 CNAME www.example.net.", "www.example.net. 60 A 198.51.100.1", "www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
+		answered{summary{"NOERROR", "aa rd ra ", "OUT.example.org.", 0, true, -1},
+			[]string{"OUT.example.org. 300 CNAME www.example.net.", "www.example.net. 60 A 198.51.100.1",
+				"www.example.net. 60 A 198.51.100.2"}}, "www.example.net."},
 	{"two steps before it leaves", desired("outer.example.org.", dns.TypeMX), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "outer.example.org.", 0, false, -1}, []string{"outer.example.org. 300 CNAME out.example.org.", "out.example.org. 300 CNAME www.example.net.",
-			"www.example.net. 60 MX 10 mail.example.net.", "www.example.net. 60 MX 20 www.example.net."}}, "www.example.net."},
+		answered{summary{"NOERROR", "aa rd ra ", "outer.example.org.", 0, false, -1},
+			[]string{"outer.example.org. 300 CNAME out.example.org.", "out.example.org. 300 CNAME www.example.net.",
+				"www.example.net. 60 MX 10 mail.example.net.", "www.example.net. 60 MX 20 www.example.net."}}, "www.example.net."},
 	{"to a type with a name in it that is not compressed", desired("out.example.org.", dns.TypeSRV), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "out.example.org.", 0, false, -1}, []string{"out.example.org. 300 CNAME www.example.net.", "www.example.net. 60 SRV 1 2 3 mail.example.net."}}, "www.example.net."},
+		answered{summary{"NOERROR", "aa rd ra ", "out.example.org.", 0, false, -1},
+			[]string{"out.example.org. 300 CNAME www.example.net.", "www.example.net. 60 SRV 1 2 3 mail.example.net."}},
+		"www.example.net."},
 	{"to no such type", desired("out.example.org.", dns.TypeAAAA), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "out.example.org.", 0, false, -1}, []string{"out.example.org. 300 CNAME www.example.net.", "authority: example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}}, "www.example.net."},
+		answered{summary{"NOERROR", "aa rd ra ", "out.example.org.", 0, false, -1},
+			[]string{"out.example.org. 300 CNAME www.example.net.",
+				"authority: example.net. 60 SOA ns.example.net. host.example.net. 1 2 3 4 60"}}, "www.example.net."},
 	{"through a DNAME to no such name", desired("x.away.example.org.", dns.TypeA), stranger,
-		answered{summary{"NXDOMAIN", "aa rd ra ", "x.away.example.org.", 0, false, -1}, []string{"away.example.org. 300 DNAME example.net.", "x.away.example.org. 300 CNAME x.example.net.", "authority: net. 60 SOA a.net. h.net. 1 2 3 4 60"}}, "x.example.net."},
+		answered{summary{"NXDOMAIN", "aa rd ra ", "x.away.example.org.", 0, false, -1},
+			[]string{"away.example.org. 300 DNAME example.net.", "x.away.example.org. 300 CNAME x.example.net.",
+				"authority: net. 60 SOA a.net. h.net. 1 2 3 4 60"}}, "x.example.net."},
 	{"through a DNAME to another chain", desired("cdn.away.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "cdn.away.example.org.", 0, false, -1}, []string{"away.example.org. 300 DNAME example.net.", "cdn.away.example.org. 300 CNAME cdn.example.net.",
-			"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}}, "cdn.example.net."},
+		answered{summary{"NOERROR", "aa rd ra ", "cdn.away.example.org.", 0, false, -1},
+			[]string{"away.example.org. 300 DNAME example.net.", "cdn.away.example.org. 300 CNAME cdn.example.net.",
+				"cdn.example.net. 60 CNAME Edge.CDN.example.net.", "Edge.CDN.example.net. 60 A 198.51.100.3"}}, "cdn.example.net."},
 	{"to dead upstreams", withOPT(desired("dead.away.example.org.", dns.TypeA), 1232), stranger,
-		answered{summary{"SERVFAIL", "rd ra ", "dead.away.example.org.", 0, true, wire.EDENoReachable}, nil}, "dead.example.net."},
+		answered{summary{"SERVFAIL", "rd ra ", "dead.away.example.org.", 0, true, wire.EDENoReachable}, nil},
+		"dead.example.net."},
 	{"into a delegation of ours", desired("tosub.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "tosub.example.org.", 0, false, -1}, []string{"tosub.example.org. 300 CNAME a.sub.example.org.", "a.sub.example.org. 60 A 198.51.100.4"}}, "a.sub.example.org."},
+		answered{summary{"NOERROR", "aa rd ra ", "tosub.example.org.", 0, false, -1},
+			[]string{"tosub.example.org. 300 CNAME a.sub.example.org.", "a.sub.example.org. 60 A 198.51.100.4"}},
+		"a.sub.example.org."},
 	{"that leaves, for who does not desire recursion", question("out.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "aa ra ", "out.example.org.", 0, false, -1}, []string{"out.example.org. 300 CNAME www.example.net."}}, ""},
+		answered{summary{"NOERROR", "aa ra ", "out.example.org.", 0, false, -1},
+			[]string{"out.example.org. 300 CNAME www.example.net."}}, ""},
 	{"that leaves, for who is not allowed", desired("out.example.org.", dns.TypeA), denied,
-		answered{summary{"NOERROR", "aa rd ", "out.example.org.", 0, false, -1}, []string{"out.example.org. 300 CNAME www.example.net."}}, ""},
+		answered{summary{"NOERROR", "aa rd ", "out.example.org.", 0, false, -1},
+			[]string{"out.example.org. 300 CNAME www.example.net."}}, ""},
 	{"whose first step is asked for", desired("out.example.org.", dns.TypeCNAME), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "out.example.org.", 0, false, -1}, []string{"out.example.org. 300 CNAME www.example.net."}}, ""},
+		answered{summary{"NOERROR", "aa rd ra ", "out.example.org.", 0, false, -1},
+			[]string{"out.example.org. 300 CNAME www.example.net."}}, ""},
 	{"that is a loop", desired("loop.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "loop.example.org.", 0, false, -1}, []string{"loop.example.org. 300 CNAME pool.example.org.", "pool.example.org. 300 CNAME loop.example.org."}}, ""},
+		answered{summary{"NOERROR", "aa rd ra ", "loop.example.org.", 0, false, -1},
+			[]string{"loop.example.org. 300 CNAME pool.example.org.", "pool.example.org. 300 CNAME loop.example.org."}}, ""},
 	{"within our zones", desired("alias.example.org.", dns.TypeA), stranger,
-		answered{summary{"NOERROR", "aa rd ra ", "alias.example.org.", 0, false, -1}, []string{"alias.example.org. 300 CNAME www.example.org.", "www.example.org. 300 A 192.0.2.1"}}, ""},
+		answered{summary{"NOERROR", "aa rd ra ", "alias.example.org.", 0, false, -1},
+			[]string{"alias.example.org. 300 CNAME www.example.org.", "www.example.org. 300 A 192.0.2.1"}}, ""},
 }
 
-// TestForward: the answer is the same whether it was known at once or had to be waited for.
+// TestForward checks that the answer is the same from the cache as after a wait.
 func TestForward(t *testing.T) {
 	for _, tt := range forwardCases {
 		for _, cached := range []bool{true, false} {
@@ -174,7 +208,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardPassesBits: what the client wants of DNSSEC is wanted of the forwarder.
+// TestForwardPassesBits checks that the client's DO and CD bits reach the forwarder.
 func TestForwardPassesBits(t *testing.T) {
 	for _, tt := range []struct{ do, cd bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		for _, name := range []string{"www.example.net.", "out.example.org."} {
@@ -183,7 +217,7 @@ func TestForwardPassesBits(t *testing.T) {
 			q.CheckingDisabled = tt.cd
 			q.SetEdns0(1232, tt.do)
 			m := unpacked(t, settle(newHandler(t, Config{Forward: f}), packed(t, q), stranger))
-			if f.times() != 1 || f.asked[0].DO != tt.do || f.asked[0].CD != tt.cd || f.asked[0].Type != rr.TypeA {
+			if f.exchanges() != 1 || f.asked[0].DO != tt.do || f.asked[0].CD != tt.cd || f.asked[0].Type != rr.TypeA {
 				t.Errorf("%s with DO %v, CD %v: the forwarder was asked %+v", name, tt.do, tt.cd, f.asked)
 			}
 			if m.CheckingDisabled != tt.cd || m.IsEdns0().Do() != tt.do {
@@ -193,11 +227,11 @@ func TestForwardPassesBits(t *testing.T) {
 	}
 }
 
-// TestForwardTruncates: what does not fit is told to be asked for over TCP, where it does.
+// TestForwardTruncates checks that answers that do not fit have TC, and are complete over TCP.
 func TestForwardTruncates(t *testing.T) {
 	big := map[string]found{
 		"www.example.net. A":  {answers: addresses("www.example.net.", 200)},
-		"www.example.net. MX": {answers: addresses("www.example.net.", 400)}, // more than usualReply
+		"www.example.net. MX": {answers: addresses("www.example.net.", 400)}, // more than initialReplySize
 	}
 	for _, cached := range []bool{true, false} {
 		h := newHandler(t, Config{Forward: &fake{knows: big, cached: cached}})
@@ -213,31 +247,34 @@ func TestForwardTruncates(t *testing.T) {
 				}
 				out := settle(h, packed(t, q), stranger)
 				if m := unpacked(t, out); !m.Truncated || len(out) > tt.limit {
-					t.Errorf("%s %s in %d octets, cached %v: %d octets, truncated %v", name, dns.TypeToString[tt.qtype], tt.limit, cached, len(out), m.Truncated)
+					t.Errorf("%s %s in %d bytes, cached %v: %d bytes, truncated %v", name, dns.TypeToString[tt.qtype], tt.limit,
+						cached, len(out), m.Truncated)
 				}
 				over := stranger
 				over.tcp = true
 				m := unpacked(t, settle(h, packed(t, q), over))
 				if want := len(big["www.example.net. "+dns.TypeToString[tt.qtype]].answers); m.Truncated || len(m.Answer) < want {
-					t.Errorf("%s %s over TCP, cached %v: %d answers of %d, truncated %v", name, dns.TypeToString[tt.qtype], cached, len(m.Answer), want, m.Truncated)
+					t.Errorf("%s %s over TCP, cached %v: %d answers of %d, truncated %v", name, dns.TypeToString[tt.qtype], cached,
+						len(m.Answer), want, m.Truncated)
 				}
 			}
 		}
 	}
 }
 
-// TestForwardPointsBack: the rest of a chain is not larger for being one.
+// TestForwardPointsBack checks that the forwarded part of a chain is compressed like a direct answer.
 func TestForwardPointsBack(t *testing.T) {
 	f := &fake{knows: map[string]found{"www.example.net. A": {answers: addresses("www.example.net.", 25)}}, cached: true}
 	h := newHandler(t, Config{Forward: f})
 	out := settle(h, packed(t, desired("out.example.org.", dns.TypeA)), stranger)
 	if m := unpacked(t, out); m.Truncated || len(m.Answer) != 26 {
-		t.Errorf("25 addresses at the end of a chain: %d records in %d octets, truncated %v", len(m.Answer), len(out), m.Truncated)
+		t.Errorf("25 addresses at the end of a chain: %d records in %d bytes, truncated %v", len(m.Answer), len(out),
+			m.Truncated)
 	}
 }
 
-// TestForwardLongChain: when not even the first step of a chain fits, it is not followed. The id of the query looks like
-// the type of a record.
+// TestForwardLongChain checks that a chain whose first step does not fit is not followed. The ID of the query has the
+// value of a record type.
 func TestForwardLongChain(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("x", 57)+".", 4)
 	b := testZones(t).Zone([]byte(origin.Wire())).Edit()
@@ -251,17 +288,18 @@ func TestForwardLongChain(t *testing.T) {
 	h := newHandler(t, Config{Snapshot: func() *zone.Snapshot { return zones }, Forward: f})
 	q := desired(long+"example.org.", dns.TypeA)
 	q.Id = dns.TypeCNAME
-	if m := unpacked(t, settle(h, packed(t, q), stranger)); !m.Truncated || len(m.Answer) != 0 || f.times() != 0 {
-		t.Errorf("reply is %v; the forwarder was asked %d times", m, f.times())
+	if m := unpacked(t, settle(h, packed(t, q), stranger)); !m.Truncated || len(m.Answer) != 0 || f.exchanges() != 0 {
+		t.Errorf("reply is %v; the forwarder was asked %d times", m, f.exchanges())
 	}
 	over := stranger
 	over.tcp = true
-	if m := unpacked(t, settle(h, packed(t, q), over)); m.Truncated || len(m.Answer) != 1 || m.Rcode != dns.RcodeNameError {
+	if m := unpacked(t, settle(h, packed(t, q), over)); m.Truncated || len(m.Answer) != 1 ||
+		m.Rcode != dns.RcodeNameError {
 		t.Errorf("reply over TCP is %v", m)
 	}
 }
 
-// TestForwardBesideOverlay: an overlay owns the names that it has, with all types, and no others.
+// TestForwardBesideOverlay checks that an overlay owns all types of the names that it has, and no other names.
 func TestForwardBesideOverlay(t *testing.T) {
 	l := zone.NewLoader(uuid.New(), dnsname.Root)
 	l.Overlay()
@@ -299,15 +337,15 @@ func TestForwardBesideOverlay(t *testing.T) {
 	if m := ask("out.example.org.", dns.TypeA); len(m.Answer) != 4 {
 		t.Errorf("a chain into the overlay got %v", m)
 	}
-	if f.times() != 0 {
+	if f.exchanges() != 0 {
 		t.Errorf("the forwarder was asked %v", f.asked)
 	}
-	if m := ask("cdn.example.net.", dns.TypeA); len(m.Answer) != 2 || m.Authoritative || f.times() != 1 {
+	if m := ask("cdn.example.net.", dns.TypeA); len(m.Answer) != 2 || m.Authoritative || f.exchanges() != 1 {
 		t.Errorf("a name beside the overlay got %v", m)
 	}
 }
 
-// TestForwardZonesChange: a chain that was changed while it was waited for does not get an answer for its old target.
+// TestForwardZonesChange checks that a chain that changed during the wait does not get an answer for its old target.
 func TestForwardZonesChange(t *testing.T) {
 	f := &fake{knows: upstream, hold: make(chan struct{}), begun: make(chan string, 1)}
 	zones := testZones(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// seeds are messages that reach every decision, whole and cut at every octet.
+// seeds returns messages that reach every decision, complete and cut at every byte.
 func seeds(f *testing.F) [][]byte {
 	var list [][]byte
 	for _, q := range slices.Concat(allocQueries, forwardQueries) {
@@ -46,18 +46,20 @@ func seeds(f *testing.F) [][]byte {
 	for op := range 16 {
 		list = append(list, packed(f, opcode(question("example.org.", dns.TypeSOA), op)))
 	}
-	for _, qtype := range []uint16{0, dns.TypeOPT, dns.TypeIXFR, dns.TypeAXFR, dns.TypeANY, dns.TypeTSIG, dns.TypeDS, 65535} {
+	for _, qtype := range []uint16{0, dns.TypeOPT, dns.TypeIXFR, dns.TypeAXFR, dns.TypeANY, dns.TypeTSIG, dns.TypeDS,
+		65535} {
 		list = append(list, packed(f, question("sub.example.org.", qtype)))
 	}
 	// A name that points to itself, counts of 65,535, and a chain of pointers in a TSIG's owner.
 	list = append(list,
 		[]byte("\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\xc0\x0c\x00\x01\x00\x01"),
 		[]byte("\x00\x01\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\x00\x00\x01\x00\x01"),
-		append([]byte("\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x01a\x00\x00\x01\x00\x01\xc0\x13\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x12\xc0\x13"), make([]byte, 16)...))
+		append([]byte("\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x01a\x00\x00\x01\x00\x01"+
+			"\xc0\x13\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x12\xc0\x13"), make([]byte, 16)...))
 	return list
 }
 
-// checkReply says what must hold for any reply to any octets. Recursion is available to all, or to nobody.
+// checkReply checks the properties of any reply to any bytes. Recursion is available to all clients or to none.
 func checkReply(t *testing.T, in, out []byte, limit int, available bool) {
 	t.Helper()
 	if len(in) < wire.HeaderSize || in[2]&0x80 != 0 {
@@ -67,10 +69,11 @@ func checkReply(t *testing.T, in, out []byte, limit int, available bool) {
 		return
 	}
 	if len(out) < wire.HeaderSize || len(out) > limit {
-		t.Fatalf("reply to %x has %d octets, want %d to %d", in, len(out), wire.HeaderSize, limit)
+		t.Fatalf("reply to %x has %d bytes, want %d to %d", in, len(out), wire.HeaderSize, limit)
 	}
 	m := unpacked(t, out)
-	if !m.Response || m.Id != binary.BigEndian.Uint16(in) || m.RecursionAvailable != available || m.AuthenticatedData && !available {
+	if !m.Response || m.Id != binary.BigEndian.Uint16(in) || m.RecursionAvailable != available || m.AuthenticatedData &&
+		!available {
 		t.Fatalf("reply to %x has a wrong header: %v", in, m.MsgHdr)
 	}
 	if m.Opcode != int(in[2]>>3&0xF) {
@@ -112,26 +115,29 @@ func FuzzUDP(f *testing.F) {
 	})
 }
 
-// FuzzMove has any octets moved as records: what comes out is as many whole records as were counted, and no more than fit.
+// FuzzMove copies arbitrary bytes as records. The result must have as many complete records as counted, within the
+// limit.
 func FuzzMove(f *testing.F) {
 	by := &fake{knows: upstream}
 	for key := range upstream {
 		name, qtype, _ := strings.Cut(key, " ")
 		wire := []byte(dnsname.MustParse(name).Wire())
-		r := by.find(forward.Question{Name: wire, Type: rr.Type(dns.StringToType[qtype])}, appendQuestion(make([]byte, 0, usualReply), wire))
+		r := by.find(forward.Question{Name: wire, Type: rr.Type(dns.StringToType[qtype])},
+			appendQuestion(make([]byte, 0, initialReplySize), wire))
 		f.Add(r.Msg, r.Answers, r.Authorities, 512)
 		f.Add(r.Msg, r.Answers+1, r.Authorities+1, 100)
 	}
 	f.Fuzz(func(t *testing.T, from []byte, answers, authorities, limit int) {
-		const at = 40 // of 60 octets that are there
-		limit = min(max(limit, 60), usualReply)
-		m := mover{from: from, name: []byte("\x03www\x07example\x03net\x00"), at: at}
-		r := lookup.Reply{Msg: make([]byte, 60, usualReply), Limit: limit}
+		const at = 40 // within the 60 bytes of the message
+		limit = min(max(limit, 60), initialReplySize)
+		m := recordCopier{from: from, name: []byte("\x03www\x07example\x03net\x00"), at: at}
+		r := lookup.Reply{Msg: make([]byte, 60, initialReplySize), Limit: limit}
 		answers, authorities = min(max(answers, 0), 1000), min(max(authorities, 0), 1000)
 		copy(r.Msg[at:], m.name)
-		m.move(&r, answers, authorities)
+		m.copySections(&r, answers, authorities)
 		if len(r.Msg) > limit || !r.Truncated && (r.Answers != answers || r.Authorities != authorities) {
-			t.Fatalf("%d octets of %d, %d and %d records of %d and %d", len(r.Msg), limit, r.Answers, r.Authorities, answers, authorities)
+			t.Fatalf("%d bytes of %d, %d and %d records of %d and %d", len(r.Msg), limit, r.Answers, r.Authorities, answers,
+				authorities)
 		}
 		end := 60
 		for range r.Answers + r.Authorities {
@@ -148,14 +154,14 @@ func FuzzMove(f *testing.F) {
 	})
 }
 
-// FuzzTCP sends octets to a connection and reads replies until it is closed: there is one to each whole query, in order.
+// FuzzTCP sends bytes to a connection and reads replies until it closes: one to each complete query, in order.
 func FuzzTCP(f *testing.F) {
 	for _, s := range seeds(f) {
 		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(s))), s...)
 		f.Add(framed)
 		f.Add(append(framed, framed...))
 	}
-	// The forwarder knows all at once, so that replies come in order.
+	// The forwarder answers from its cache, so that replies come in order.
 	server := listening(f, Config{Forward: &fake{knows: upstream, cached: true}})
 	f.Cleanup(server.Close)
 	at := net.TCPAddrFromAddrPort(server.Addrs()[0])
@@ -178,7 +184,7 @@ func FuzzTCP(f *testing.F) {
 			out.CloseWrite()
 		}()
 		go c.serve()
-		replies, _ := io.ReadAll(out) // a connection that is cut off may be reset
+		replies, _ := io.ReadAll(out) // a connection that the server aborts may be reset
 		for len(replies) >= lengthSize {
 			size := int(binary.BigEndian.Uint16(in))
 			n := int(binary.BigEndian.Uint16(replies))
@@ -192,17 +198,19 @@ func FuzzTCP(f *testing.F) {
 }
 
 func TestSourcePorts(t *testing.T) {
-	for port, want := range map[uint16]bool{0: false, 7: false, 13: false, 17: false, 19: false, 37: false, 53: true, 63: true, 64: true, 1024: true, 0x0700: true, 65535: true} {
-		if got := answersPort(port); got != want {
+	for port, want := range map[uint16]bool{0: false, 7: false, 13: false, 17: false, 19: false, 37: false, 53: true,
+		63: true, 64: true, 1024: true, 0x0700: true, 65535: true} {
+		if got := isClientPort(port); got != want {
 			t.Errorf("answersPort(%d) = %v, want %v", port, got, want)
 		}
 	}
 }
 
-// TestSourceAddresses: any address is a client, none makes the handler stumble.
+// TestSourceAddresses checks that the handler answers clients with any address.
 func TestSourceAddresses(t *testing.T) {
 	h := newHandler(t, Config{})
-	in := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"}))
+	in := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232,
+		&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"}))
 	out := make([]byte, h.settings.udpSize)
 	for _, a := range []string{"0.0.0.0", "255.255.255.255", "::", "::1", "fe80::1", "ff02::1", "::ffff:192.0.2.1"} {
 		if h.answer(in, out, client{addr: netip.MustParseAddr(a)}) == 0 {

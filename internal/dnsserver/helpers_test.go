@@ -39,7 +39,7 @@ pool     300  CNAME loop
 
 var origin = dnsname.MustParse("example.org.")
 
-// testZones is the zone of records, with a set of 60 addresses at "big" and 40 long texts at "huge".
+// testZones returns the zone of records, with a set of 60 addresses at "big" and 40 long texts at "huge".
 func testZones(tb testing.TB) *zone.Snapshot {
 	tb.Helper()
 	b := zone.NewNodes(uuid.Nil, origin).Edit()
@@ -80,8 +80,8 @@ func testZones(tb testing.TB) *zone.Snapshot {
 	return zone.NewSnapshot(b.Done())
 }
 
-// usual is cfg with the zone of the tests on loopback, and the daemon's values where a test has none of its own.
-func usual(tb testing.TB, cfg Config) Config {
+// withDefaults returns cfg with the test zone on loopback, and with the daemon's defaults for unset values.
+func withDefaults(tb testing.TB, cfg Config) Config {
 	tb.Helper()
 	if cfg.Listen == nil {
 		cfg.Listen = []string{"127.0.0.1:0"}
@@ -98,10 +98,10 @@ func usual(tb testing.TB, cfg Config) Config {
 	return cfg
 }
 
-// newHandler is a handler as a UDP socket has it.
+// newHandler returns a handler like that of a UDP socket.
 func newHandler(tb testing.TB, cfg Config) *handler {
 	tb.Helper()
-	cfg = usual(tb, cfg)
+	cfg = withDefaults(tb, cfg)
 	h := &handler{
 		settings: cfg.settings(),
 		count:    &counters{},
@@ -113,7 +113,7 @@ func newHandler(tb testing.TB, cfg Config) *handler {
 
 var stranger = client{addr: netip.MustParseAddr("203.0.113.7")}
 
-// ask returns the reply to a message over UDP; nil for none.
+// ask returns the reply to a message over UDP, or an empty slice.
 func ask(h *handler, message []byte) []byte {
 	out := make([]byte, h.settings.udpSize)
 	return out[:h.answer(message, out, stranger)]
@@ -137,7 +137,7 @@ func unpacked(tb testing.TB, b []byte) *dns.Msg {
 	return m
 }
 
-// question is a query with id 1, RD clear and no EDNS.
+// question returns a query with ID 1, RD clear and no EDNS.
 func question(name string, qtype uint16) *dns.Msg {
 	m := new(dns.Msg).SetQuestion(name, qtype)
 	m.Id, m.RecursionDesired = 1, false
@@ -151,7 +151,7 @@ func withOPT(m *dns.Msg, size uint16, options ...dns.EDNS0) *dns.Msg {
 	return m
 }
 
-// start runs a server until the test ends, and returns the addresses it listens on. stop ends it early.
+// start runs a server until the test ends, and returns its addresses. stop ends it early.
 func start(t *testing.T, cfg Config) (addrs []string, stop func()) {
 	t.Helper()
 	s := listening(t, cfg)

@@ -10,24 +10,24 @@ import (
 
 const opcodeQuery = 0
 
-// query is what a message asks, as far as the server cares. Slices point into the message or into the handler.
+// query holds the parts of a message that the server needs. Slices point into the message or into the handler.
 type query struct {
-	wire   []byte // the whole message
-	flags  uint16
-	asked  bool // a question was read; it ends at end
-	end    int
-	name   []byte // of the question, in lower case
-	qtype  rr.Type
-	qclass uint16
-	edns   edns
-	signed bool // the last record is a TSIG, which Peers reads
+	wire        []byte // the whole message
+	flags       uint16
+	hasQuestion bool // a question was read; it ends at end
+	end         int
+	name        []byte // name of the question, in lower case
+	qtype       rr.Type
+	qclass      uint16
+	edns        edns
+	signed      bool // the last record is a TSIG, which Peers reads
 }
 
-// readHeader takes the fields of the header that are always there.
+// readHeader reads the header fields that every message has, and resets the others.
 func (q *query) readHeader(msg []byte) {
 	q.wire = msg
 	q.flags = binary.BigEndian.Uint16(msg[2:])
-	q.asked = false
+	q.hasQuestion = false
 	q.end = wire.HeaderSize
 	q.edns.present = false
 	q.signed = false
@@ -35,8 +35,8 @@ func (q *query) readHeader(msg []byte) {
 
 func (q *query) questions() int { return int(binary.BigEndian.Uint16(q.wire[4:])) }
 
-// readQuestion reads the one question and folds its name into scratch. A compressed name is refused: in front of the
-// first name there is nothing to point to.
+// readQuestion reads the one question and writes its name in lower case to scratch. It refuses a compressed name,
+// because nothing precedes the first name that a pointer could refer to.
 func (q *query) readQuestion(scratch *[dnsname.MaxWire + 1]byte) bool {
 	b := q.wire[wire.HeaderSize:]
 	at := 0
@@ -64,7 +64,7 @@ func (q *query) readQuestion(scratch *[dnsname.MaxWire + 1]byte) bool {
 	q.qtype = rr.Type(binary.BigEndian.Uint16(b[at:]))
 	q.qclass = binary.BigEndian.Uint16(b[at+2:])
 	q.end = wire.HeaderSize + at + 4
-	q.asked = true
+	q.hasQuestion = true
 	return true
 }
 
@@ -75,8 +75,8 @@ const (
 	sectionAdditional
 )
 
-// readRecords walks what follows the question. Only OPT and TSIG matter to a query; the rest must merely be there,
-// as many as the header says. What follows the last record is not looked at, as BIND does.
+// readRecords reads the records after the question. Only OPT and TSIG matter to a query. The others need only be
+// present, as many as the header says. Bytes after the last record are ignored, as in BIND.
 func (q *query) readRecords() bool {
 	at := q.end
 	for section := sectionAnswer; section <= sectionAdditional; section++ {

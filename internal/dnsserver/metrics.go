@@ -12,29 +12,29 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Why a message got no reply.
+// Reasons why a message got no reply.
 const (
-	dropShort    = iota // less than a header
+	dropShort    = iota // shorter than a header
 	dropResponse        // a response
-	dropPort            // from a port where no client can be
+	dropPort            // from a port that no client uses
 	dropSend            // the reply could not be sent
 	numDrops
 )
 
 var dropNames = [numDrops]string{"short", "response", "source_port", "send"}
 
-// What became of queries for names that are not ours.
+// Results of queries for names outside our zones.
 const (
 	forwardAsked     = iota // the forwarder was asked
-	forwardCached           // it knew at once
-	forwardDenied           // the client is of no network that may ask it
-	forwardOverBound        // too many waited for it
+	forwardCached           // the forwarder answered from its cache
+	forwardDenied           // the client may not use the forwarder
+	forwardOverBound        // too many queries waited for it
 	numForwards
 )
 
 var forwardNames = [numForwards]string{"asked", "cached", "client_refused", "over_bound"}
 
-// countedTypes have a label of their own; a label for each of 65,536 would let clients fill the metrics store.
+// countedTypes have their own label. A label for each of 65,536 types would let clients fill the metrics store.
 var countedTypes = [...]rr.Type{
 	rr.TypeA, rr.TypeNS, rr.TypeCNAME, rr.TypeSOA, rr.TypePTR, rr.TypeMX, rr.TypeTXT, rr.TypeAAAA, rr.TypeSRV,
 	rr.Type(dns.TypeNAPTR), rr.TypeDNAME, rr.TypeDS, rr.TypeRRSIG, rr.TypeNSEC, rr.Type(dns.TypeDNSKEY),
@@ -42,7 +42,7 @@ var countedTypes = [...]rr.Type{
 	rr.Type(dns.TypeCAA),
 }
 
-// typeSlots gives each type below 512 its counter; slot 0 is for all others.
+// typeSlots maps each type below 512 to its counter. Slot 0 counts all others.
 var typeSlots = func() (slots [512]uint8) {
 	for i, t := range countedTypes {
 		slots[t] = uint8(i + 1)
@@ -50,15 +50,15 @@ var typeSlots = func() (slots [512]uint8) {
 	return slots
 }()
 
-// latencyBounds are in nanoseconds: a batch of one is answered in about five microseconds, a full one in a hundred.
+// latencyBounds are bucket limits: a batch of one is answered in about 5 µs, a full batch in 100 µs.
 var latencyBounds = [...]time.Duration{
 	5 * time.Microsecond, 10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond,
 	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond,
 	100 * time.Millisecond, time.Second,
 }
 
-// counters are written by one socket's goroutine, and by queries of it that have waited, and read by the collector. Atomics without contention cost a few
-// nanoseconds each; there are two for a usual query.
+// counters are written by the goroutine of one socket and by its queries that have waited, and read by the collector.
+// Atomics without contention cost a few nanoseconds each; a usual query needs two.
 type counters struct {
 	transport string
 	family    string
@@ -72,14 +72,14 @@ type counters struct {
 	latency   [len(latencyBounds) + 1]atomic.Uint64
 	elapsed   atomic.Int64
 
-	_ [64]byte // the next socket's counters are on another cache line
+	_ [64]byte // puts the counters of the next socket on another cache line
 }
 
 func (c *counters) drop(reason int) { c.dropped[reason].Add(1) }
 
 func (c *counters) query(q *query) {
 	slot := uint8(0)
-	if q.asked && int(q.qtype) < len(typeSlots) {
+	if q.hasQuestion && int(q.qtype) < len(typeSlots) {
 		slot = typeSlots[q.qtype]
 	}
 	c.types[slot].Add(1)
@@ -87,8 +87,8 @@ func (c *counters) query(q *query) {
 
 func (c *counters) response(rcode uint8, k lookup.Kind) { c.responses[rcode][k].Add(1) }
 
-// observe counts n answers that took as long as their batch did: the last of them waited for that time, the others for
-// no more.
+// observe counts n answers with the duration of their batch. The last of them took that long, the others at most that
+// long.
 func (c *counters) observe(d time.Duration, n int) {
 	i := 0
 	for i < len(latencyBounds) && d > latencyBounds[i] {
@@ -109,7 +109,7 @@ type collector struct {
 	limited, dropped, duration, conns, forwards, waiting *prometheus.Desc
 }
 
-// Collector gives the server's metrics.
+// Collector returns the server's metrics.
 func (s *Server) Collector() prometheus.Collector {
 	return &collector{
 		server:    s,
@@ -117,14 +117,15 @@ func (s *Server) Collector() prometheus.Collector {
 		types:     desc("queries_by_type_total", "Queries by the type asked for.", "type"),
 		responses: desc("responses_total", "Replies by their RCODE.", "transport", "rcode"),
 		kinds:     desc("response_kinds_total", "Replies from zones by what they say.", "kind"),
-		refused:   desc("refused_total", "Replies that said REFUSED."),
+		refused:   desc("refused_total", "Replies with RCODE REFUSED."),
 		truncated: desc("truncated_total", "Replies with the TC bit set.", "transport"),
-		limited:   desc("rate_limited_total", "Answers held back by the rate limit.", "action"),
+		limited:   desc("rate_limited_total", "Answers dropped or truncated by the rate limit.", "action"),
 		dropped:   desc("dropped_total", "Messages that got no reply.", "reason"),
-		duration:  desc("request_duration_seconds", "Time from a message's arrival in the program to its reply's departure.", "transport"),
-		conns:     desc("tcp_connections", "Open TCP connections."),
-		forwards:  desc("forward_queries_total", "Queries that our zones do not answer and others may, by what became of them.", "result"),
-		waiting:   desc("forward_waiting", "Queries that wait for the forwarder."),
+		duration: desc("request_duration_seconds", "Time from receiving a message to sending its reply.",
+			"transport"),
+		conns:    desc("tcp_connections", "Open TCP connections."),
+		forwards: desc("forward_queries_total", "Queries for names outside our zones, by result.", "result"),
+		waiting:  desc("forward_waiting", "Queries that wait for the forwarder."),
 	}
 }
 
@@ -136,10 +137,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
 	for k, n := range t.queries {
-		count(c.queries, n, k.transport, k.of)
+		count(c.queries, n, k.transport, k.value)
 	}
 	for k, n := range t.responses {
-		count(c.responses, n, k.transport, k.of)
+		count(c.responses, n, k.transport, k.value)
 	}
 	for slot, n := range t.types {
 		name := "other"
@@ -157,7 +158,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for i, n := range t.dropped {
 		count(c.dropped, n, dropNames[i])
 	}
-	if w := c.server.settings.waiting; w != nil {
+	if w := c.server.settings.pending; w != nil {
 		for i, n := range t.forwards {
 			count(c.forwards, n, forwardNames[i])
 		}
@@ -183,7 +184,7 @@ type totals struct {
 	refused   uint64
 }
 
-type label struct{ transport, of string }
+type label struct{ transport, value string }
 
 type latency struct {
 	buckets   map[float64]uint64

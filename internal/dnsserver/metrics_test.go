@@ -11,7 +11,7 @@ import (
 
 func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// gathered is all counters and gauges that are not zero, and the counts of histograms, by name and label values.
+// gathered returns all non-zero counters and gauges, and the counts of histograms, by name and label values.
 func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()

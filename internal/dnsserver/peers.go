@@ -9,61 +9,61 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Peers answers what name servers, and those who keep them, say to each other: transfers, NOTIFY, UPDATE, and everything that
-// is signed with a TSIG. *dnspeer.Server is one. Serve is called by any number of goroutines.
+// Peers answers the messages of other name servers and of DNS administrators: transfers, NOTIFY, UPDATE, and all
+// messages with a TSIG. *dnspeer.Server implements it. Serve is called by any number of goroutines.
 type Peers interface {
-	// Serve answers one message, and returns when that is done. It ends soon after ctx does. An error cuts the client off:
-	// what it has got by then is not whole.
+	// Serve answers one message, and returns when it is answered. It returns soon after ctx ends. When it returns an
+	// error, the server closes the connection, because the answer is incomplete.
 	Serve(ctx context.Context, m PeerMessage) error
 }
 
-// maxMessages is how many messages Peers may have on its hands: most wait for their turn to transfer, which costs little.
-// Beyond that they get SERVFAIL.
+// maxMessages is the largest number of messages in Peers. Most wait until they may begin a transfer, which costs
+// little. Messages beyond the limit get SERVFAIL.
 const maxMessages = 1024
 
-// PeerMessage is a message for Peers. Its header and question are well formed, it has as many records as it says, and a TSIG
-// is the last of them.
+// PeerMessage is a message for Peers. Its header and question are well formed. It has as many records as its header
+// says, and a TSIG is the last of them.
 type PeerMessage struct {
 	Wire  []byte
 	From  netip.Addr
 	TCP   bool
-	Limit int // octets of the largest reply
+	Limit int // size of the largest reply, in bytes
 
-	// Send sends a reply: over TCP any number of them, over UDP one. The memory is the caller's again when it returns.
+	// Send sends a reply: any number of them over TCP, one over UDP. It does not keep the slice.
 	Send func(reply []byte) error
-	// Answer is the reply to an ordinary query, such as the message would be without its TSIG, and leaves reserve octets for
-	// that. The reply is the caller's. What only the forwarder could answer is refused.
+	// Answer returns the reply to an ordinary query, such as the message without its TSIG. It leaves reserve bytes free
+	// for a TSIG. The caller owns the reply. A query that only the forwarder could answer is refused.
 	Answer func(query []byte, reserve int) []byte
 }
 
-// sender is the way back to a client, for any number of messages.
+// sender sends any number of messages to a client.
 type sender interface {
 	replier
 	send(message []byte) error
-	// cut ends what cannot be answered to its end.
-	cut()
+	// abort ends an answer that cannot be completed.
+	abort()
 }
 
-// peering is the messages that Peers has on its hands.
+// peering runs the messages that Peers serves.
 type peering struct {
-	by    Peers
-	plain *settings // for ordinary queries that were signed
-	*waiting
+	server Peers
+	plain  *settings // settings for ordinary queries that were signed
+	*pendingQueries
 }
 
 func newPeering(by Peers, s *settings) *peering {
 	plain := *s
-	plain.waiting, plain.peers = nil, nil
-	return &peering{by, &plain, newWaiting(nil, maxMessages, &plain)}
+	plain.pending, plain.peers = nil, nil
+	return &peering{by, &plain, newPendingQueries(nil, maxMessages, &plain)}
 }
 
-// Opcodes that servers use among themselves (RFC 1996 §4.5, RFC 2136 §1.3).
+// Opcodes of messages between servers (RFC 1996 §4.5, RFC 2136 §1.3).
 const (
 	opcodeNotify = 4
 	opcodeUpdate = 5
 )
 
-// forPeers reports whether the query that h has read is a matter of Peers.
+// forPeers reports whether Peers serves the query that h has read.
 func (h *handler) forPeers() bool {
 	if h.settings.peers == nil {
 		return false
@@ -71,47 +71,47 @@ func (h *handler) forPeers() bool {
 	q := &h.q
 	switch q.flags & wire.OpcodeMask >> 11 {
 	case opcodeNotify, opcodeUpdate:
-		return q.asked
+		return q.hasQuestion
 	case opcodeQuery:
-		return q.asked && (q.signed || q.qclass == wire.ClassIN && (q.qtype == rr.TypeAXFR || q.qtype == rr.TypeIXFR))
+		return q.hasQuestion && (q.signed || q.qclass == wire.ClassIN && (q.qtype == rr.TypeAXFR || q.qtype == rr.TypeIXFR))
 	}
 	return false
 }
 
-// hand leaves the query to Peers. Its replies count as answers to the name, not as mistakes, when the rate of them is limited:
-// a server that asks for all its zones makes none.
-func (h *handler) hand() int {
+// deferToPeers leaves the query to Peers. The rate limit counts its replies as answers to the name, not as errors: a
+// secondary that asks for all its zones makes no errors.
+func (h *handler) deferToPeers() int {
 	h.reply.Kind = kindForwarded
-	h.asks = true
+	h.mustWait = true
 	return wire.EDENone
 }
 
-// room is where the query that h has read waits.
-func (h *handler) room() *waiting {
+// queue returns the pendingQueries of the query that h has read.
+func (h *handler) queue() *pendingQueries {
 	if h.forPeers() {
-		return h.settings.peers.waiting
+		return h.settings.peers.pendingQueries
 	}
-	return h.settings.waiting
+	return h.settings.pending
 }
 
-// await lets the query that h has read wait; there must be room for it.
-func (h *handler) await(to sender) {
+// startPending makes the query that h has read wait. The caller has called tryAdmit.
+func (h *handler) startPending(to sender) {
 	if h.forPeers() {
 		h.settings.peers.start(h, to)
 		return
 	}
-	h.settings.waiting.start(h, to)
+	h.settings.pending.start(h, to)
 }
 
-// start lets Peers answer the query that h has read.
+// start makes Peers answer the query that h has read.
 func (p *peering) start(h *handler, to sender) {
 	from, limit, count := h.from, h.limit, h.count
 	message := bytes.Clone(h.q.wire)
 	p.running.Go(func() {
 		defer to.release()
-		defer p.give(from.addr, weight(message))
+		defer p.free(from.addr, weight(message))
 		sent := false
-		err := p.by.Serve(p.ctx, PeerMessage{Wire: message, From: from.addr, TCP: from.tcp, Limit: limit,
+		err := p.server.Serve(p.ctx, PeerMessage{Wire: message, From: from.addr, TCP: from.tcp, Limit: limit,
 			Answer: func(query []byte, reserve int) []byte { return p.answer(query, from, reserve) },
 			Send: func(reply []byte) error {
 				if !sent {
@@ -125,17 +125,17 @@ func (p *peering) start(h *handler, to sender) {
 				return err
 			}})
 		if err != nil {
-			to.cut()
+			to.abort()
 		}
 	})
 }
 
-// answer is PeerMessage.Answer.
+// answer implements PeerMessage.Answer.
 func (p *peering) answer(query []byte, from client, reserve int) []byte {
 	h := p.handlers.Get().(*handler)
 	defer p.handlers.Put(h)
 	if h.count == nil {
-		h.count = new(counters) // what is seen there was counted when it came and is counted when it goes
+		h.count = new(counters) // not exported: the message was counted on arrival, and its reply is counted when it is sent
 	}
 	h.start()
 	h.from = from
@@ -144,7 +144,7 @@ func (p *peering) answer(query []byte, from client, reserve int) []byte {
 	h.begin(out)
 	n := h.finish(h.decide(whole))
 	if n+reserve > h.limit {
-		h.empty(h.reply.Msg[:h.q.end])
+		h.clearReply(h.reply.Msg[:h.q.end])
 		h.reply.Truncated = true
 		n = h.finish(wire.EDENone)
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// peer answers as its function says.
+// peer is a Peers that calls a function.
 type peer func(ctx context.Context, m PeerMessage) error
 
 func (p peer) Serve(ctx context.Context, m PeerMessage) error { return p(ctx, m) }
 
-// reply is a reply with a code of its own, to be told apart from the server's.
+// peerReply returns a reply with an RCODE that the server itself does not use.
 func peerReply(wire []byte, rcode int) []byte {
 	m := new(dns.Msg)
 	if m.Unpack(wire) != nil {
@@ -36,29 +36,32 @@ func withTSIG(m *dns.Msg) *dns.Msg {
 	return m
 }
 
-// TestWhatIsForPeers tells what goes to them, and what is answered as without them.
-func TestWhatIsForPeers(t *testing.T) {
+// TestPeersGetTheirMessages checks which messages Peers gets, and that the others are answered as without Peers.
+func TestPeersGetTheirMessages(t *testing.T) {
 	tests := []struct {
 		name    string
 		m       *dns.Msg
 		peers   bool
-		without int // RCODE when there are none
-		with    int // when there are, and it is not for them
+		without int // RCODE without Peers
+		with    int // RCODE with Peers, for messages that are not for them
 	}{
 		{"a query", question("www.example.org.", dns.TypeA), false, wire.RcodeNoError, wire.RcodeNoError},
 		{"AXFR", question("example.org.", dns.TypeAXFR), true, wire.RcodeRefused, 0},
 		{"IXFR", question("example.org.", dns.TypeIXFR), true, wire.RcodeRefused, 0},
-		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, wire.RcodeRefused, wire.RcodeRefused},
+		{"AXFR of another class", class(question("example.org.", dns.TypeAXFR), 4), false, wire.RcodeRefused,
+			wire.RcodeRefused},
 		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, wire.RcodeNotImp, 0},
 		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, wire.RcodeNotImp, 0},
 		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, wire.RcodeNotImp, wire.RcodeFormErr},
 		{"UPDATE of two zones", two(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp, wire.RcodeFormErr},
 		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, wire.RcodeNotImp, wire.RcodeNotImp},
 		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, wire.RcodeNotAuth, 0},
-		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false, wire.RcodeBadVers, wire.RcodeBadVers},
-		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp, wire.RcodeBadVers},
+		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false,
+			wire.RcodeBadVers, wire.RcodeBadVers},
+		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp,
+			wire.RcodeBadVers},
 	}
-	const mark = dns.RcodeYXDomain // no other reply has it
+	const mark = dns.RcodeYXDomain // no other reply has this RCODE
 	addrs, _ := start(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
 		return m.Send(peerReply(m.Wire, mark))
 	})})
@@ -66,7 +69,8 @@ func TestWhatIsForPeers(t *testing.T) {
 	for _, tt := range tests {
 		for _, network := range []string{"udp", "tcp"} {
 			t.Run(tt.name+" "+network, func(t *testing.T) {
-				if r := exchangeRaw(t, network, addrs[0], packed(t, tt.m)); (r.Rcode == mark) != tt.peers || !tt.peers && r.Rcode != tt.with {
+				if r := exchangeRaw(t, network, addrs[0], packed(t, tt.m)); (r.Rcode == mark) != tt.peers || !tt.peers &&
+					r.Rcode != tt.with {
 					t.Errorf("with peers: %v", r)
 				}
 				if r := exchangeRaw(t, network, plain[0], packed(t, tt.m)); r.Rcode != tt.without {
@@ -77,7 +81,7 @@ func TestWhatIsForPeers(t *testing.T) {
 	}
 }
 
-// two puts the question of a message twice.
+// two duplicates the question of a message.
 func two(m *dns.Msg) *dns.Msg {
 	m.Question = append(m.Question, m.Question[0])
 	return m
@@ -89,7 +93,7 @@ func badVersion(m *dns.Msg) *dns.Msg {
 	return m
 }
 
-// exchangeRaw sends octets and reads one reply.
+// exchangeRaw sends a packed message and reads one reply.
 func exchangeRaw(t *testing.T, network, addr string, message []byte) *dns.Msg {
 	t.Helper()
 	if network == "tcp" {
@@ -114,13 +118,13 @@ func exchangeRaw(t *testing.T, network, addr string, message []byte) *dns.Msg {
 	return unpacked(t, b[:n])
 }
 
-// TestPeersLetOthersPass: queries on the same connection, and over UDP, are answered while a transfer is under way, and its
-// messages come in order.
+// TestPeersLetOthersPass checks that queries on the same connection, and over UDP, are answered during a transfer,
+// and that the messages of the transfer come in order.
 func TestPeersLetOthersPass(t *testing.T) {
 	sent, step := make(chan struct{}), make(chan struct{})
 	addrs, _ := start(t, Config{Peers: peer(func(ctx context.Context, m PeerMessage) error {
 		if m.From != netip.MustParseAddr("127.0.0.1") || m.TCP == (m.Limit != wire.MaxSize) {
-			t.Errorf("from %v, at most %d octets", m.From, m.Limit)
+			t.Errorf("from %v, at most %d bytes", m.From, m.Limit)
 		}
 		for i := range 3 {
 			if err := m.Send(peerReply(m.Wire, 6+i)); err != nil {
@@ -149,7 +153,7 @@ func TestPeersLetOthersPass(t *testing.T) {
 	}
 }
 
-// TestPeersBounds: more than may be at a time get SERVFAIL, and those that are done make room.
+// TestPeersBounds checks that messages beyond the limit get SERVFAIL, and that finished ones free capacity.
 func TestPeersBounds(t *testing.T) {
 	hold, begun := make(chan struct{}), make(chan struct{}, 9)
 	s := listening(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
@@ -157,7 +161,7 @@ func TestPeersBounds(t *testing.T) {
 		<-hold
 		return m.Send(peerReply(m.Wire, dns.RcodeYXDomain))
 	})})
-	s.settings.peers.most, s.settings.peers.perClient = 2, 2
+	s.settings.peers.maxQueries, s.settings.peers.perClient = 2, 2
 	run(t, s)
 	addr := s.Addrs()[0].String()
 	notify := packed(t, new(dns.Msg).SetNotify("example.org."))
@@ -183,7 +187,7 @@ func TestPeersBounds(t *testing.T) {
 	}
 }
 
-// TestPeersBrokenOff: a client must not take half a transfer for the whole.
+// TestPeersBrokenOff checks that a client cannot take half a transfer for a complete one.
 func TestPeersBrokenOff(t *testing.T) {
 	addrs, _ := start(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
 		if err := m.Send(peerReply(m.Wire, 0)); err != nil {
@@ -196,7 +200,7 @@ func TestPeersBrokenOff(t *testing.T) {
 	closed(t, drained(c))
 }
 
-// drained reads all that comes; a reset may throw away what was sent before it.
+// drained reads all bytes that come. A reset may discard bytes that were sent before it.
 func drained(c net.Conn) net.Conn {
 	for b := make([]byte, 4096); ; {
 		if _, err := c.Read(b); err != nil {
@@ -205,7 +209,7 @@ func drained(c net.Conn) net.Conn {
 	}
 }
 
-// TestPeersEnd: the end of the server ends what is under way.
+// TestPeersEnd checks that the end of the server ends running transfers.
 func TestPeersEnd(t *testing.T) {
 	begun := make(chan struct{})
 	addrs, stop := start(t, Config{Peers: peer(func(ctx context.Context, m PeerMessage) error {
@@ -220,7 +224,7 @@ func TestPeersEnd(t *testing.T) {
 	closed(t, c)
 }
 
-// TestPeersAnswer: what is asked through Answer is answered as if it had come by itself, with room to spare.
+// TestPeersAnswer checks that Answer gives the same reply as a direct query, with the reserved bytes free.
 func TestPeersAnswer(t *testing.T) {
 	h := newHandler(t, Config{Peers: peer(nil)})
 	from := client{addr: stranger.addr}
@@ -231,18 +235,21 @@ func TestPeersAnswer(t *testing.T) {
 				raw, plain := h.settings.peers.answer(query, from, reserve), ask(h, query)
 				got, want := unpacked(t, raw), unpacked(t, plain)
 				fits := len(plain)+reserve <= 1232
-				if len(raw)+reserve > 1232 || got.Rcode != want.Rcode || fits && len(got.Answer) != len(want.Answer) || !fits && !got.Truncated {
+				if len(raw)+reserve > 1232 || got.Rcode != want.Rcode || fits && len(got.Answer) != len(want.Answer) || !fits &&
+					!got.Truncated {
 					t.Errorf("answer %v, want %v", got, want)
 				}
 			})
 		}
 	}
-	if r := unpacked(t, h.settings.peers.answer(packed(t, question("example.org.", dns.TypeAXFR)), from, 0)); r.Rcode != wire.RcodeRefused {
+	if r := unpacked(t, h.settings.peers.answer(packed(t, question("example.org.", dns.TypeAXFR)), from,
+		0)); r.Rcode != wire.RcodeRefused {
 		t.Errorf("AXFR through Answer: %v", r)
 	}
 }
 
-// TestPeersSlowReader: who does not read a transfer is cut off, and whoever sends it is told.
+// TestPeersSlowReader checks that a client that does not read a transfer is disconnected, and that Send returns an
+// error.
 func TestPeersSlowReader(t *testing.T) {
 	ended := make(chan error, 1)
 	s := listening(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
@@ -256,7 +263,7 @@ func TestPeersSlowReader(t *testing.T) {
 		ended <- nil
 		return nil
 	})})
-	s.times.write = 100 * time.Millisecond
+	s.timeouts.write = 100 * time.Millisecond
 	run(t, s)
 	c := dialTCP(t, s.Addrs()[0].String())
 	writeFramed(t, c, packed(t, question("example.org.", dns.TypeAXFR)))

@@ -12,28 +12,28 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// numRcodes bounds the RCODEs that the server gives.
+// numRcodes is the number of RCODEs that the server uses.
 const numRcodes = wire.RcodeBadVers + 1
 
-// Kinds of replies that no lookup made.
+// Kinds of replies that lookup does not produce.
 const (
 	kindNone      = lookup.Kind(lookup.NumKinds) + iota
-	kindForwarded // with what the forwarder found, or Peers
+	kindForwarded // answered by the forwarder or by Peers
 	numKinds
 )
 
-// later is the length of a reply that must wait for the forwarder.
-const later = -1
+// replyLater is the length that answer returns for a query that must wait for the forwarder or for Peers.
+const replyLater = -1
 
-// client is who asks, and how.
+// client is the sender of a query.
 type client struct {
 	addr      netip.Addr
 	tcp       bool
-	keepalive uint16 // idle timeout to tell, in tenths of a second; 0 for none (RFC 7828 §3.1)
+	keepalive uint16 // idle timeout to send, in tenths of a second; 0 for none (RFC 7828 §3.1)
 }
 
-// handler turns queries into replies. Each goroutine that serves has its own, so it needs no lock, and all that a reply
-// needs is in it, so it allocates nothing.
+// handler turns queries into replies. Each serving goroutine has its own, so it needs no lock. It contains all memory
+// that a reply needs, so it does not allocate.
 type handler struct {
 	settings *settings
 	count    *counters
@@ -41,17 +41,17 @@ type handler struct {
 	snapshot *zone.Snapshot
 	now      time.Time
 
-	from      client
-	limit     int // octets the reply may have
-	q         query
-	reply     lookup.Reply
-	verified  bool // the client's address is proven by its cookie
-	recurses  bool // the client may have names looked for that are not ours
-	asks      bool // that must be done first, which takes time
-	authentic bool // the reply is the forwarder's alone, and it says that it was validated
-	cookie    [cookieSize]byte
-	name      [dnsname.MaxWire + 1]byte
-	forwards  forwards
+	from             client
+	limit            int // size of the largest reply, in bytes
+	q                query
+	reply            lookup.Reply
+	verified         bool // the client's cookie proves its address
+	recursionAllowed bool // the client may use the forwarder
+	mustWait         bool // the query must wait for the forwarder or for Peers
+	authentic        bool // the whole reply is the forwarder's, and the forwarder says that it was validated
+	cookie           [cookieSize]byte
+	name             [dnsname.MaxWire + 1]byte
+	forwards         forwards
 }
 
 // start reads the clock and the zones, once for a batch of messages.
@@ -60,21 +60,22 @@ func (h *handler) start() {
 	h.snapshot = h.settings.snapshot()
 }
 
-// done notes that n messages of a batch were answered. It lets go of the zones: the next query may be long in coming,
-// and they may be replaced by then.
+// done records that n messages of a batch were answered. It drops the reference to the zones: they may be replaced
+// before the next query comes.
 func (h *handler) done(n int) {
 	h.count.observe(time.Since(h.now), n)
 	h.snapshot, h.reply.Zone = nil, nil
 }
 
-// answer writes the reply to a message into out, which has room for the largest, and returns its length; 0 for none.
+// answer writes the reply to a message into out, which has room for the largest, and returns its length; 0 for no
+// reply.
 func (h *handler) answer(in, out []byte, from client) int {
 	if len(in) < wire.HeaderSize {
 		h.count.drop(dropShort)
 		return 0
 	}
 	if in[2]&(wire.FlagQR>>8) != 0 {
-		h.count.drop(dropResponse) // two servers must not keep each other busy
+		h.count.drop(dropResponse) // two servers must not reply to each other's replies
 		return 0
 	}
 	h.from = from
@@ -85,14 +86,14 @@ func (h *handler) answer(in, out []byte, from client) int {
 	if h.limiter != nil && !h.verified && !h.rateLimit() {
 		return 0
 	}
-	if h.asks {
-		h.asks = false
-		return later
+	if h.mustWait {
+		h.mustWait = false
+		return replyLater
 	}
 	return h.finish(ede)
 }
 
-// read takes the message apart, as far as it goes, and tells whether it was whole.
+// read parses the message as far as possible, and reports whether it is valid.
 func (h *handler) read(in []byte) bool {
 	q := &h.q
 	q.readHeader(in)
@@ -100,7 +101,7 @@ func (h *handler) read(in []byte) bool {
 	whole := q.questions() == 0 || q.questions() == 1 && q.readQuestion(&h.name)
 	whole = whole && q.readRecords()
 	if !whole {
-		q.edns.present = false // what was not understood is not answered in kind
+		q.edns.present = false // do not answer options of a message that was not understood
 		return false
 	}
 	if q.edns.present && q.edns.cookie != nil {
@@ -109,7 +110,8 @@ func (h *handler) read(in []byte) bool {
 	return true
 }
 
-// begin starts the reply: room for the header, and the question as it came, for clients that check its case.
+// begin starts the reply with room for the header, and with the question unchanged, for clients that check its letter
+// case.
 func (h *handler) begin(out []byte) {
 	q := &h.q
 	switch {
@@ -120,25 +122,25 @@ func (h *handler) begin(out []byte) {
 	default:
 		h.limit = minUDPSize
 	}
-	if h.settings.waiting != nil {
-		h.recurses = h.settings.waiting.forwarder.Allowed(h.from.addr)
-		h.asks, h.authentic = false, false
+	if h.settings.pending != nil {
+		h.recursionAllowed = h.settings.pending.forwarder.Allowed(h.from.addr)
+		h.mustWait, h.authentic = false, false
 	}
 	n := copy(out[:q.end], q.wire)
 	h.reply.Limit, h.reply.Kind = h.limit-h.reserve(), kindNone
-	h.empty(out[:n])
+	h.clearReply(out[:n])
 }
 
-// empty makes the reply one without records. Field by field, because a Reply has scratch memory in it that need not be
-// cleared for each query.
-func (h *handler) empty(msg []byte) {
+// clearReply makes the reply one without records. It sets single fields, because a Reply contains scratch memory that
+// need not be cleared for each query.
+func (h *handler) clearReply(msg []byte) {
 	r := &h.reply
 	r.Msg, r.Rcode, r.Zone = msg, 0, nil
 	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
 	r.Answers, r.Authorities, r.Additionals = 0, 0, 0
 }
 
-// decide fills the reply, and says which extended error goes with it.
+// decide fills the reply, and returns the extended error that belongs to it.
 func (h *handler) decide(whole bool) (ede int) {
 	q := &h.q
 	switch {
@@ -148,11 +150,12 @@ func (h *handler) decide(whole bool) (ede int) {
 		return h.fail(wire.RcodeFormErr)
 	case q.edns.present && q.edns.version != 0:
 		return h.fail(wire.RcodeBadVers)
-	case q.edns.present && q.edns.broken:
-		return h.fail(wire.RcodeFormErr) // with our OPT: without one it would mean that we do not know EDNS (RFC 6891 §7)
+	case q.edns.present && q.edns.malformed:
+		// With our OPT: a reply without one would mean that we do not know EDNS (RFC 6891 §7).
+		return h.fail(wire.RcodeFormErr)
 	case q.signed:
 		return h.signed()
-	case !q.asked:
+	case !q.hasQuestion:
 		return h.cookieOnly()
 	case q.qclass == wire.ClassCH:
 		return h.chaos()
@@ -163,18 +166,18 @@ func (h *handler) decide(whole bool) (ede int) {
 	case q.qtype == rr.TypeMAILA || q.qtype == rr.TypeMAILB:
 		return h.fail(wire.RcodeNotImp) // obsolete since RFC 1035; BIND's answer
 	case !q.qtype.IsData() && q.qtype != rr.TypeANY && q.qtype != 0:
-		return h.fail(wire.RcodeFormErr) // OPT, TSIG, NXNAME and their like cannot be asked for (RFC 9824 §3.5)
+		return h.fail(wire.RcodeFormErr) // OPT, TSIG, NXNAME and similar types cannot be queried (RFC 9824 §3.5)
 	}
 	return h.lookup()
 }
 
-// fail answers with nothing but a code.
+// fail sets the RCODE of a reply without records.
 func (h *handler) fail(rcode uint8) int {
 	h.reply.Rcode = rcode
 	return wire.EDENone
 }
 
-// cookieOnly answers a message without a question: it is well formed when it asks for a cookie (RFC 7873 §5.4).
+// cookieOnly answers a message without a question: it is valid when it asks for a cookie (RFC 7873 §5.4).
 func (h *handler) cookieOnly() int {
 	if h.q.edns.present && h.q.edns.cookie != nil {
 		return wire.EDENone
@@ -187,33 +190,33 @@ func (h *handler) refuse(ede int) int {
 	return ede
 }
 
-// otherOpcode answers what is not a query.
+// otherOpcode answers a message that is not a QUERY.
 func (h *handler) otherOpcode(whole bool) int {
 	opcode := h.q.flags & wire.OpcodeMask >> 11
 	switch {
 	case h.settings.peers == nil || opcode != opcodeNotify && opcode != opcodeUpdate:
 		return h.fail(wire.RcodeNotImp)
-	case !whole || !h.q.asked || h.q.edns.present && h.q.edns.broken:
-		return h.fail(wire.RcodeFormErr) // RFC 2136 §3.1.1: one zone, no more and no less
+	case !whole || !h.q.hasQuestion || h.q.edns.present && h.q.edns.malformed:
+		return h.fail(wire.RcodeFormErr) // RFC 2136 §3.1.1: exactly one zone
 	case h.q.edns.present && h.q.edns.version != 0:
 		return h.fail(wire.RcodeBadVers)
 	}
-	return h.hand()
+	return h.deferToPeers()
 }
 
-// signed answers a query with a TSIG. Without Peers no key is known (RFC 8945 §5.2.1); nor does a message without a
-// question have anything to sign for.
+// signed answers a query with a TSIG. Without Peers no key is known (RFC 8945 §5.2.1). A message without a question
+// has nothing to sign.
 func (h *handler) signed() int {
 	if h.forPeers() {
-		return h.hand()
+		return h.deferToPeers()
 	}
 	return h.fail(wire.RcodeNotAuth)
 }
 
-// transfer is where AXFR and IXFR arrive, on either transport.
+// transfer answers AXFR and IXFR, on either transport.
 func (h *handler) transfer() int {
 	if h.forPeers() {
-		return h.hand()
+		return h.deferToPeers()
 	}
 	return h.refuse(wire.EDENotSupported)
 }
@@ -228,9 +231,9 @@ func (h *handler) lookup() int {
 	r.Turn++
 	lookup.Answer(h.snapshot, lookup.Question{Name: h.q.name, Type: h.q.qtype}, r)
 	if h.q.qclass == wire.ClassANY {
-		r.Authoritative = false // RFC 1035 §6.2: nobody is the authority for all classes
+		r.Authoritative = false // RFC 1035 §6.2: no server is authoritative for all classes
 	}
-	if h.settings.waiting != nil && h.wantsRest() && h.leftOpen() {
+	if h.settings.pending != nil && h.wantsForwarding() && h.findMissing() {
 		return h.forward()
 	}
 	switch r.Kind {
@@ -246,18 +249,19 @@ func (h *handler) lookup() int {
 	return wire.EDENone
 }
 
-// rateLimit tells whether the reply is to be sent. It may have cut it down to an invitation to ask over TCP.
+// rateLimit reports whether the reply may be sent. It may reduce the reply to an empty one with TC, so that the
+// client retries over TCP.
 func (h *handler) rateLimit() bool {
 	switch h.limiter.check(h.now.UnixNano(), h.from.addr, h.q.name, &h.reply) {
 	case limitDrop:
 		h.count.limited[limitDrop].Add(1)
-		h.asks = false
+		h.mustWait = false
 		return false
 	case limitSlip:
 		h.count.limited[limitSlip].Add(1)
-		h.empty(h.reply.Msg[:h.q.end])
+		h.clearReply(h.reply.Msg[:h.q.end])
 		h.reply.Truncated = true
-		h.asks, h.authentic = false, false
+		h.mustWait, h.authentic = false, false
 	}
 	return true
 }
@@ -270,11 +274,12 @@ func (h *handler) finish(ede int) int {
 		msg = h.appendOPT(msg, int(r.Rcode), ede)
 		additionals++
 	}
-	flags := wire.FlagQR | q.flags&(wire.OpcodeMask|wire.FlagRD|wire.FlagCD) | uint16(r.Rcode&0xF) // RFC 4035 §3.1.6: CD is copied
+	flags := wire.FlagQR | uint16(r.Rcode&0xF)
+	flags |= q.flags & (wire.OpcodeMask | wire.FlagRD | wire.FlagCD) // RFC 4035 §3.1.6: CD is copied
 	if r.Authoritative {
 		flags |= wire.FlagAA
 	}
-	if h.recurses {
+	if h.recursionAllowed {
 		flags |= wire.FlagRA
 	}
 	if h.authentic {
@@ -285,7 +290,7 @@ func (h *handler) finish(ede int) int {
 		h.count.truncated.Add(1)
 	}
 	questions := uint16(0)
-	if q.asked {
+	if q.hasQuestion {
 		questions = 1
 	}
 	binary.BigEndian.PutUint16(msg[2:], flags)

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// summary is what the tests compare of a reply.
+// summary is the part of a reply that the tests compare.
 type summary struct {
 	Rcode    string
 	Flags    string
@@ -74,26 +74,35 @@ func TestAnswer(t *testing.T) {
 		want summary
 	}{
 		{"exact", question(www, dns.TypeA), summary{"NOERROR", "aa ", www, 1, false, -1}},
-		{"case is echoed", question("wWw.eXample.ORG.", dns.TypeA), summary{"NOERROR", "aa ", "wWw.eXample.ORG.", 1, false, -1}},
+		{"case is echoed", question("wWw.eXample.ORG.", dns.TypeA),
+			summary{"NOERROR", "aa ", "wWw.eXample.ORG.", 1, false, -1}},
 		{"RD and CD are copied, the others not", everyFlag, summary{"NOERROR", "aa rd cd ", www, 1, false, -1}},
 		{"chain", question("alias.example.org.", dns.TypeA), summary{"NOERROR", "aa ", "alias.example.org.", 2, false, -1}},
 		{"no such name", question("x.example.org.", dns.TypeA), summary{"NXDOMAIN", "aa ", "x.example.org.", 0, false, -1}},
 		{"no such type", question(www, dns.TypeMX), summary{"NOERROR", "aa ", www, 0, false, -1}},
 		{"referral", question("a.sub.example.org.", dns.TypeA), summary{"NOERROR", "", "a.sub.example.org.", 0, false, -1}},
 		{"not ours", question("example.net.", dns.TypeA), summary{"REFUSED", "", "example.net.", 0, false, -1}},
-		{"not ours, EDNS", withOPT(question("example.net.", dns.TypeA), 1232), summary{"REFUSED", "", "example.net.", 0, true, 20}},
+		{"not ours, EDNS", withOPT(question("example.net.", dns.TypeA), 1232),
+			summary{"REFUSED", "", "example.net.", 0, true, 20}},
 		{"EDNS", withOPT(question(www, dns.TypeA), 1232), summary{"NOERROR", "aa ", www, 1, true, -1}},
 		{"EDNS version", badVersion, summary{"BADVERS", "", www, 0, true, -1}},
-		{"unknown option", withOPT(question(www, dns.TypeA), 1232, &dns.EDNS0_LOCAL{Code: 65001, Data: []byte("x")}), summary{"NOERROR", "aa ", www, 1, true, -1}},
-		{"padding", withOPT(question(www, dns.TypeA), 1232, &dns.EDNS0_PADDING{Padding: make([]byte, 40)}), summary{"NOERROR", "aa ", www, 1, true, -1}},
+		{"unknown option", withOPT(question(www, dns.TypeA), 1232, &dns.EDNS0_LOCAL{Code: 65001, Data: []byte("x")}),
+			summary{"NOERROR", "aa ", www, 1, true, -1}},
+		{"padding", withOPT(question(www, dns.TypeA), 1232, &dns.EDNS0_PADDING{Padding: make([]byte, 40)}),
+			summary{"NOERROR", "aa ", www, 1, true, -1}},
 		{"STATUS", opcode(question(www, dns.TypeA), dns.OpcodeStatus), summary{"NOTIMP", "", www, 0, false, -1}},
-		{"NOTIFY", opcode(question("example.org.", dns.TypeSOA), dns.OpcodeNotify), summary{"NOTIMP", "", "example.org.", 0, false, -1}},
-		{"UPDATE", opcode(question("example.org.", dns.TypeSOA), dns.OpcodeUpdate), summary{"NOTIMP", "", "example.org.", 0, false, -1}},
+		{"NOTIFY", opcode(question("example.org.", dns.TypeSOA), dns.OpcodeNotify),
+			summary{"NOTIMP", "", "example.org.", 0, false, -1}},
+		{"UPDATE", opcode(question("example.org.", dns.TypeSOA), dns.OpcodeUpdate),
+			summary{"NOTIMP", "", "example.org.", 0, false, -1}},
 		{"unknown opcode, EDNS", opcode(withOPT(question(www, dns.TypeA), 1232), 9), summary{"NOTIMP", "", www, 0, true, -1}},
-		{"unknown opcode, no question", &dns.Msg{MsgHdr: dns.MsgHdr{Id: 1, Opcode: 6}}, summary{"NOTIMP", "", "", 0, false, -1}},
+		{"unknown opcode, no question", &dns.Msg{MsgHdr: dns.MsgHdr{Id: 1, Opcode: 6}},
+			summary{"NOTIMP", "", "", 0, false, -1}},
 		{"class ANY", class(question(www, dns.TypeA), dns.ClassANY), summary{"NOERROR", "", www, 1, false, -1}},
-		{"class HS", class(withOPT(question(www, dns.TypeA), 512), dns.ClassHESIOD), summary{"REFUSED", "", www, 0, true, 20}},
-		{"version hidden", class(question("version.bind.", dns.TypeTXT), dns.ClassCHAOS), summary{"REFUSED", "", "version.bind.", 0, false, -1}},
+		{"class HS", class(withOPT(question(www, dns.TypeA), 512), dns.ClassHESIOD),
+			summary{"REFUSED", "", www, 0, true, 20}},
+		{"version hidden", class(question("version.bind.", dns.TypeTXT), dns.ClassCHAOS),
+			summary{"REFUSED", "", "version.bind.", 0, false, -1}},
 		{"AXFR", withOPT(question("example.org.", dns.TypeAXFR), 512), summary{"REFUSED", "", "example.org.", 0, true, 21}},
 		{"IXFR", withOPT(question("example.org.", dns.TypeIXFR), 512), summary{"REFUSED", "", "example.org.", 0, true, 21}},
 		{"ANY", question(www, dns.TypeANY), summary{"NOERROR", "aa ", www, 1, false, -1}},
@@ -136,7 +145,7 @@ func TestBrokenMessages(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, drop},
-		{"eleven octets", whole[:11], drop},
+		{"eleven bytes", whole[:11], drop},
 		{"a response", edit(whole, 2, 0x80), drop},
 		{"a broken response", edit(whole[:12], 2, 0x80), drop},
 		{"a header alone", whole[:12], "FORMERR"},
@@ -147,22 +156,27 @@ func TestBrokenMessages(t *testing.T) {
 		{"question cut in its class", whole[:len(whole)-1], "FORMERR"},
 		{"compressed question", edit(whole, 12, 0xC0, 12), "FORMERR"},
 		{"reserved label type", edit(whole, 12, 0x43), "FORMERR"},
-		{"name of 256 octets", longName(256), "FORMERR"},
-		{"name of 255 octets", longName(255), "REFUSED"},
+		{"name of 256 bytes", longName(256), "FORMERR"},
+		{"name of 255 bytes", longName(255), "REFUSED"},
 		{"answers that are not there", counts(whole, 1, 9, 0, 0), "FORMERR"},
 		{"additionals that are not there", counts(whole, 1, 0, 0, 9), "FORMERR"},
-		{"trailing octets", append(bytes.Clone(whole), 1, 2, 3), "NOERROR"},
+		{"trailing bytes", append(bytes.Clone(whole), 1, 2, 3), "NOERROR"},
 		{"two OPT", append(counts(edns, 1, 0, 0, 2), opt...), "FORMERR"},
 		{"OPT in the answer section", counts(edns, 1, 1, 0, 0), "FORMERR"},
-		{"OPT with an owner", counts(append(bytes.Clone(whole), append([]byte{0xC0, 12}, opt[1:]...)...), 1, 0, 0, 1), "FORMERR"},
+		{"OPT with an owner", counts(append(bytes.Clone(whole), append([]byte{0xC0, 12}, opt[1:]...)...), 1, 0, 0, 1),
+			"FORMERR"},
 		{"OPT longer than the message", edit(edns, len(whole)+10, 200), "FORMERR"},
 		{"option longer than OPT", edit(edns, len(edns)-1, 9), "FORMERR"},
 		{"option cut in its head", edit(edns[:len(edns)-1], len(whole)+9, 0, 3), "FORMERR"},
-		{"a record with a pointer for its owner", counts(append(bytes.Clone(whole), 0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0), 1, 1, 0, 0), "NOERROR"},
-		{"a record with a pointer into nowhere", counts(append(bytes.Clone(whole), 0xFF, 0xFF, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0), 1, 0, 1, 0), "NOERROR"},
+		{"a record with a pointer for its owner", counts(append(bytes.Clone(whole), 0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0,
+			0), 1, 1, 0, 0), "NOERROR"},
+		{"a record with a pointer into nowhere", counts(append(bytes.Clone(whole), 0xFF, 0xFF, 0, 1, 0, 1, 0, 0, 0, 0, 0,
+			0), 1, 0, 1, 0), "NOERROR"},
 		{"a record with half a pointer", counts(append(bytes.Clone(whole), 0xC0), 1, 0, 1, 0), "FORMERR"},
-		{"a TSIG, and a record after it", append(counts(append(bytes.Clone(whole), 0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 0), 1, 0, 0, 2), opt...), "FORMERR"},
-		{"a TSIG in the answer section", counts(append(bytes.Clone(whole), 0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 0), 1, 1, 0, 0), "FORMERR"},
+		{"a TSIG, and a record after it", append(counts(append(bytes.Clone(whole), 0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 0), 1,
+			0, 0, 2), opt...), "FORMERR"},
+		{"a TSIG in the answer section", counts(append(bytes.Clone(whole), 0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 0), 1, 1, 0,
+			0), "FORMERR"},
 	}
 	h := newHandler(t, Config{})
 	for _, tt := range tests {
@@ -178,7 +192,7 @@ func TestBrokenMessages(t *testing.T) {
 	}
 }
 
-// TestBrokenOptions: a client whose options are broken still learns that EDNS is known here.
+// TestBrokenOptions checks that a client with malformed options still learns that the server supports EDNS.
 func TestBrokenOptions(t *testing.T) {
 	whole := packed(t, question("www.example.org.", dns.TypeA))
 	whole[11] = 1
@@ -188,8 +202,8 @@ func TestBrokenOptions(t *testing.T) {
 		options []byte
 		want    int
 	}{
-		{"cookie of 4 octets", 0, []byte{0, 10, 0, 4, 1, 2, 3, 4}, dns.RcodeFormatError},
-		{"cookie of 9 octets", 0, []byte{0, 10, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}, dns.RcodeFormatError},
+		{"cookie of 4 bytes", 0, []byte{0, 10, 0, 4, 1, 2, 3, 4}, dns.RcodeFormatError},
+		{"cookie of 9 bytes", 0, []byte{0, 10, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}, dns.RcodeFormatError},
 		{"a good option before a broken one", 0, []byte{0, 3, 0, 0, 0, 10, 0, 0}, dns.RcodeFormatError},
 		{"half an option", 0, []byte{0, 3, 0}, dns.RcodeFormatError},
 		{"an option longer than the record", 0, []byte{0, 3, 0, 9}, dns.RcodeFormatError},
@@ -207,13 +221,13 @@ func TestBrokenOptions(t *testing.T) {
 	}
 }
 
-// longName is a query for a name of that many octets.
-func longName(octets int) []byte {
+// longName returns a query for a name of that many bytes.
+func longName(size int) []byte {
 	b := []byte{0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}
-	for left := octets - 1; left > 0; {
+	for left := size - 1; left > 0; {
 		n := min(left-1, 63)
 		if left-1-n == 1 {
-			n-- // what is left must be room for a label of one octet
+			n-- // the remaining bytes must have room for a label of one byte
 		}
 		b = append(append(b, byte(n)), bytes.Repeat([]byte{'a'}, n)...)
 		left -= 1 + n
@@ -244,12 +258,13 @@ func TestReplySize(t *testing.T) {
 					m = question(name, dns.TypeTXT)
 				}
 				if tt.size > 0 {
-					withOPT(m, tt.size, &dns.EDNS0_NSID{Code: dns.EDNS0NSID}, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
+					withOPT(m, tt.size, &dns.EDNS0_NSID{Code: dns.EDNS0NSID},
+						&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
 				}
 				out := ask(h, packed(t, m))
 				r := unpacked(t, out)
 				if len(out) > tt.most || !r.Truncated {
-					t.Errorf("%s: %d octets, truncated %v; want at most %d and TC", name, len(out), r.Truncated, tt.most)
+					t.Errorf("%s: %d bytes, truncated %v; want at most %d and TC", name, len(out), r.Truncated, tt.most)
 				}
 				if (r.IsEdns0() != nil) != (tt.size > 0) {
 					t.Errorf("%s: OPT in the reply: %v", name, r.IsEdns0())
@@ -264,7 +279,7 @@ func TestSmallEDNSSize(t *testing.T) {
 	name := strings.Repeat("x", 60) + ".wild.example.org."
 	out := ask(newHandler(t, Config{}), packed(t, withOPT(question(name, dns.TypeA), 100)))
 	if m := unpacked(t, out); m.Truncated || len(m.Answer) != 1 || len(out) < 101 {
-		t.Errorf("%d octets, truncated %v, with %d answers; want one answer", len(out), m.Truncated, len(m.Answer))
+		t.Errorf("%d bytes, truncated %v, with %d answers; want one answer", len(out), m.Truncated, len(m.Answer))
 	}
 }
 
@@ -314,7 +329,8 @@ func TestChaos(t *testing.T) {
 }
 
 func TestKeepaliveOverTCPOnly(t *testing.T) {
-	in := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_TCP_KEEPALIVE{Code: dns.EDNS0TCPKEEPALIVE}))
+	in := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232,
+		&dns.EDNS0_TCP_KEEPALIVE{Code: dns.EDNS0TCPKEEPALIVE}))
 	h := newHandler(t, Config{})
 	for _, tt := range []struct {
 		from client
@@ -332,7 +348,7 @@ func TestKeepaliveOverTCPOnly(t *testing.T) {
 	}
 }
 
-// Answers that are known to be old say so, to those who understand it.
+// TestStaleAnswers checks that answers with old records say so to clients with EDNS.
 func TestStaleAnswers(t *testing.T) {
 	h := newHandler(t, Config{Stale: func(name []byte, encloser int, t rr.Type) bool {
 		return encloser == 0 && string(name) == "\x03www\x07example\x03org\x00" && t == rr.TypeA
@@ -342,10 +358,12 @@ func TestStaleAnswers(t *testing.T) {
 			t.Errorf("%s: extended error %d, want %d", name, got, want)
 		}
 	}
-	if m := unpacked(t, ask(h, packed(t, question("www.example.org.", dns.TypeA)))); m.IsEdns0() != nil || len(m.Answer) != 1 {
+	if m := unpacked(t, ask(h, packed(t, question("www.example.org.", dns.TypeA)))); m.IsEdns0() != nil ||
+		len(m.Answer) != 1 {
 		t.Errorf("without EDNS: %v", m)
 	}
-	if got := summarise(unpacked(t, ask(h, packed(t, withOPT(question("www.example.org.", dns.TypeMX), 1232))))).EDE; got != wire.EDENone {
+	if got := summarise(unpacked(t, ask(h, packed(t,
+		withOPT(question("www.example.org.", dns.TypeMX), 1232))))).EDE; got != wire.EDENone {
 		t.Errorf("no data: extended error %d", got)
 	}
 }
@@ -361,7 +379,8 @@ func TestNSIDAndDO(t *testing.T) {
 	if len(opt.Option) != 1 || opt.Option[0].(*dns.EDNS0_NSID).Nsid != "6e73312e6c6162" {
 		t.Errorf("options are %v, want NSID ns1.lab", opt.Option)
 	}
-	if opt := unpacked(t, ask(h, packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232)))).IsEdns0(); len(opt.Option) != 0 {
+	if opt := unpacked(t, ask(h, packed(t, withOPT(question("www.example.org.", dns.TypeA),
+		1232)))).IsEdns0(); len(opt.Option) != 0 {
 		t.Errorf("NSID was not asked for, and came: %v", opt.Option)
 	}
 }

@@ -26,7 +26,7 @@ type limitCase struct {
 
 func same(s string) func(int) string { return func(int) string { return s } }
 
-// sent runs n answers within one instant through a limiter and tells how many passed.
+// sent runs n answers within one instant through a limiter and returns how many passed.
 func (c limitCase) sent(l *limiter, n int) int {
 	z := zone.NewNodes(uuid.Nil, origin)
 	sent := 0
@@ -53,8 +53,10 @@ func TestLimiter(t *testing.T) {
 		want int // of 1000
 	}{
 		{"one name", limitCase{same(one), same("www.example.org."), lookup.Positive, false, true}, 100},
-		{"a network is one client", limitCase{func(i int) string { return fmt.Sprintf("203.0.113.%d", i%256) }, same("www.example.org."), lookup.Positive, false, true}, 100},
-		{"an IPv6 /56 is one client", limitCase{func(i int) string { return fmt.Sprintf("2001:db8:0:%x::%x", i%256, i) }, same("www.example.org."), lookup.Positive, false, true}, 100},
+		{"a network is one client", limitCase{func(i int) string { return fmt.Sprintf("203.0.113.%d", i%256) },
+			same("www.example.org."), lookup.Positive, false, true}, 100},
+		{"an IPv6 /56 is one client", limitCase{func(i int) string { return fmt.Sprintf("2001:db8:0:%x::%x", i%256, i) },
+			same("www.example.org."), lookup.Positive, false, true}, 100},
 		{"made-up names", limitCase{same(one), anyName, lookup.NXDomain, false, true}, 50},
 		{"made-up names under a wildcard", limitCase{same(one), anyName, lookup.Positive, true, true}, 50},
 		{"made-up names under a delegation", limitCase{same(one), anyName, lookup.Referral, false, true}, 50},
@@ -71,7 +73,8 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// TestLimiterNames: names that exist do not share a limit. Two of them may share a bucket in one row, not in both.
+// TestLimiterNames checks that existing names do not share a limit. Two of them may share a bucket in one row, not in
+// both.
 func TestLimiterNames(t *testing.T) {
 	l := newLimiter(RRLConfig{Responses: 1}, 1)
 	names := func(i int) string { return fmt.Sprintf("n%d.example.org.", i) }
@@ -80,7 +83,7 @@ func TestLimiterNames(t *testing.T) {
 	}
 }
 
-// TestLimiterHolds: no flood of other names makes the limiter forget one that is over its limit.
+// TestLimiterHolds checks that no flood of other names makes the limiter forget one that is over its limit.
 func TestLimiterHolds(t *testing.T) {
 	l := newLimiter(RRLConfig{Responses: 10}, 1)
 	victim := limitCase{same("203.0.113.7"), same("www.example.org."), lookup.Positive, false, true}
@@ -107,14 +110,15 @@ func TestLimiterRefills(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  bool
-	}{{0, false}, {99 * time.Millisecond, false}, {101 * time.Millisecond, true}, {101 * time.Millisecond, false}, {201 * time.Millisecond, true}} {
+	}{{0, false}, {99 * time.Millisecond, false}, {101 * time.Millisecond, true}, {101 * time.Millisecond, false},
+		{201 * time.Millisecond, true}} {
 		if got := l.take(now+int64(step.after), 42, cost); got != step.want {
 			t.Errorf("after %v: %v, want %v", step.after, got, step.want)
 		}
 	}
 }
 
-// TestLimiterShare: sockets that share an address share its rate, and each can still send something.
+// TestLimiterShare checks that sockets of one address share its rate, and that each can still send something.
 func TestLimiterShare(t *testing.T) {
 	c := limitCase{same("203.0.113.7"), same("www.example.org."), lookup.Positive, false, true}
 	for _, tt := range []struct{ sockets, want int }{{1, 8}, {4, 2}, {100, 1}} {
@@ -124,7 +128,7 @@ func TestLimiterShare(t *testing.T) {
 	}
 }
 
-// TestSlip: of the answers that are limited, every second is sent empty with TC.
+// TestSlip checks that every second limited answer is sent empty with TC.
 func TestSlip(t *testing.T) {
 	h := newHandler(t, Config{RRL: RRLConfig{Responses: 10}})
 	in := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232))
@@ -154,7 +158,8 @@ func TestSlip(t *testing.T) {
 
 func TestCookieExemptsFromLimit(t *testing.T) {
 	h := newHandler(t, Config{RRL: RRLConfig{Responses: 1}})
-	in := withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
+	in := withOPT(question("www.example.org.", dns.TypeA), 1232,
+		&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
 	given := unpacked(t, ask(h, packed(t, in))).IsEdns0().Option[0].(*dns.EDNS0_COOKIE)
 	if out := ask(h, packed(t, in)); len(out) != 0 {
 		t.Fatal("the limit does not hold for a client cookie alone")
@@ -177,7 +182,7 @@ func TestLimitOff(t *testing.T) {
 	}
 }
 
-// TestLimitMadeUpNames: whatever answers names without end does so within one limit.
+// TestLimitMadeUpNames checks that all invented names below a DNAME, wildcard or delegation share one limit.
 func TestLimitMadeUpNames(t *testing.T) {
 	b := zone.NewNodes(uuid.Nil, origin).Edit()
 	for _, s := range []struct {

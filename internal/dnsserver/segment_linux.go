@@ -11,64 +11,65 @@ import (
 )
 
 const (
-	// largestSegment is the largest reply that is sent together with others. The kernel refuses those that do not fit a
-	// packet, so a larger one would be tried in vain on a usual path.
-	largestSegment = 1400
+	// maxSegmentSize is the largest reply that is sent together with others. The kernel refuses segments that do not fit
+	// a packet, so larger ones would fail on a usual path.
+	maxSegmentSize = 1400
 
-	// maxSegments is UDP_MAX_SEGMENTS of the kernels that had it first; later ones take more.
+	// maxSegments is UDP_MAX_SEGMENTS of the first kernels that had it. Later ones allow more.
 	maxSegments = 64
 
-	// maxTogether is what one message can hold, over IPv4, which can hold less.
-	maxTogether = 65507
+	// maxPayload is the largest UDP payload over IPv4, which allows less than IPv6.
+	maxPayload = 65507
 )
 
-// segments puts replies to the same client together, as one message that the kernel cuts into datagrams (UDP_SEGMENT):
-// its way down to the network is then gone once for all of them. Resolvers ask from a new port each time and gain
-// nothing; forwarders and load balancers, which keep their sockets, do.
+// segments joins replies to the same client into one message that the kernel cuts into datagrams (UDP_SEGMENT). The
+// message passes the network stack once instead of once for each reply. Resolvers use a new port for each query and
+// gain nothing. Forwarders and load balancers keep their sockets and do.
 type segments struct {
-	largest int                 // reply that the kernel takes together with others; 0 when it knows nothing of this
-	order   [batchSize]uint32   // replies: client, then the larger ones first
-	seen    [2 * batchSize]byte // hash table of clients: 1 + the first reply to each
+	largest int                 // largest reply that the kernel accepts in a joined message; 0 without kernel support
+	order   [batchSize]uint32   // reply numbers, sorted by client, then by size with the largest first
+	seen    [2 * batchSize]byte // hash table of clients: 1 + the number of the first reply to each
 	out     [batchSize]mmsghdr
-	parts   [batchSize]unix.Iovec
+	iovecs  [batchSize]unix.Iovec
 	control [batchSize][controlSize]byte
-	apart   [batchSize]mmsghdr // replies that were refused together
+	single  [batchSize]mmsghdr // replies of a joined message that the kernel refused
 }
 
-// probe asks the kernel, once for a socket.
+// probe asks the kernel for its support, once for a socket.
 func (s *segments) probe(raw syscall.RawConn) error {
 	return raw.Control(func(fd uintptr) {
 		if unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, 0) == nil {
-			s.largest = largestSegment
+			s.largest = maxSegmentSize
 		}
 	})
 }
 
-// join returns the messages that replies make. They borrow from the replies all but what tells the kernel where to cut.
+// join returns the messages to send. They share the memory of replies, except for the control message that sets the
+// segment size.
 func (s *segments) join(replies []mmsghdr) []mmsghdr {
 	if s.largest == 0 || len(replies) < 2 || !s.sort(replies) {
 		return replies
 	}
 	messages := 0
 	for from := 0; from < len(replies); messages++ {
-		n := s.run(replies, from)
+		n := s.runLength(replies, from)
 		first := &replies[byte(s.order[from])]
 		m := &s.out[messages]
 		m.hdr = first.hdr
-		m.hdr.Iov = &s.parts[from]
+		m.hdr.Iov = &s.iovecs[from]
 		m.hdr.SetIovlen(n)
 		for i := from; i < from+n; i++ {
-			s.parts[i] = *replies[byte(s.order[i])].hdr.Iov
+			s.iovecs[i] = *replies[byte(s.order[i])].hdr.Iov
 		}
 		if n > 1 {
-			m.cut(&s.control[messages])
+			m.setSegmentSize(&s.control[messages])
 		}
 		from += n
 	}
 	return s.out[:messages]
 }
 
-// sort fills order, and tells whether any client has more than one reply.
+// sort fills order, and reports whether any client has more than one reply.
 func (s *segments) sort(replies []mmsghdr) bool {
 	clear(s.seen[:])
 	clients := 0
@@ -86,7 +87,7 @@ func (s *segments) sort(replies []mmsghdr) bool {
 	return true
 }
 
-// first is the first reply to the client of reply i.
+// first returns the number of the first reply to the client of reply i.
 func (s *segments) first(replies []mmsghdr, i int) int {
 	name := replies[i].name()
 	for at := hashName(name); ; at++ {
@@ -102,8 +103,9 @@ func (s *segments) first(replies []mmsghdr, i int) int {
 	}
 }
 
-// run is how many replies from there on make one message: all of one size, and perhaps a smaller one behind them.
-func (s *segments) run(replies []mmsghdr, from int) int {
+// runLength returns how many replies, beginning with from, form one message: replies of one size, and perhaps a
+// smaller one at the end.
+func (s *segments) runLength(replies []mmsghdr, from int) int {
 	size := func(i int) int { return int(replies[byte(s.order[i])].hdr.Iov.Len) }
 	whole := size(from)
 	if whole > s.largest {
@@ -112,7 +114,7 @@ func (s *segments) run(replies []mmsghdr, from int) int {
 	total := whole
 	for i := from + 1; i < len(replies); i++ {
 		total += size(i)
-		if s.order[i]>>24 != s.order[from]>>24 || i-from == maxSegments || total > maxTogether {
+		if s.order[i]>>24 != s.order[from]>>24 || i-from == maxSegments || total > maxPayload {
 			return i - from
 		}
 		if size(i) < whole {
@@ -122,25 +124,25 @@ func (s *segments) run(replies []mmsghdr, from int) int {
 	return len(replies) - from
 }
 
-// refuse takes a message apart that the kernel did not take whole, into its replies. When they are too large for the way
-// to that client, or cannot be sent like that, others of that size are not tried again.
-func (s *segments) refuse(m *mmsghdr, errno syscall.Errno) []mmsghdr {
+// split returns the single replies of a message that the kernel refused. When the segments are too large for the path
+// to that client, or the socket cannot send segments, it also lowers s.largest, so that this size is not tried again.
+func (s *segments) split(m *mmsghdr, errno syscall.Errno) []mmsghdr {
 	parts := unsafe.Slice(m.hdr.Iov, int(m.hdr.Iovlen))
 	switch errno {
 	case unix.EINVAL, unix.EMSGSIZE, unix.EIO, unix.EOPNOTSUPP:
 		s.largest = min(s.largest, int(parts[0].Len)-1)
 	}
 	for i := range parts {
-		one := &s.apart[i]
+		one := &s.single[i]
 		one.hdr = m.hdr
 		one.hdr.Iov = &parts[i]
 		one.hdr.SetIovlen(1)
 		one.hdr.SetControllen(int(m.hdr.Controllen) - unix.CmsgSpace(2))
 	}
-	return s.apart[:len(parts)]
+	return s.single[:len(parts)]
 }
 
-func (m *mmsghdr) together() bool { return m.hdr.Iovlen > 1 }
+func (m *mmsghdr) isSegmented() bool { return m.hdr.Iovlen > 1 }
 
 func (m *mmsghdr) name() *unix.RawSockaddrInet6 {
 	return (*unix.RawSockaddrInet6)(unsafe.Pointer(m.hdr.Name))
@@ -148,8 +150,8 @@ func (m *mmsghdr) name() *unix.RawSockaddrInet6 {
 
 func (m *mmsghdr) control() []byte { return unsafe.Slice(m.hdr.Control, int(m.hdr.Controllen)) }
 
-// cut tells the kernel where, behind what the message's control message says already.
-func (m *mmsghdr) cut(control *[controlSize]byte) {
+// setSegmentSize appends the segment size to a copy of the message's control message.
+func (m *mmsghdr) setSegmentSize(control *[controlSize]byte) {
 	at := copy(control[:], m.control())
 	header := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
 	header.Level, header.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
@@ -159,7 +161,7 @@ func (m *mmsghdr) cut(control *[controlSize]byte) {
 	m.hdr.SetControllen(at + unix.CmsgSpace(2))
 }
 
-// hashName need not be good: clients that make it bad make 64 comparisons out of one.
+// hashName is not a strong hash: a client that provokes collisions costs 64 comparisons instead of one.
 func hashName(name *unix.RawSockaddrInet6) uint32 {
 	b := (*[unix.SizeofSockaddrInet6]byte)(unsafe.Pointer(name))
 	h := binary.NativeEndian.Uint64(b[0:]) ^ binary.NativeEndian.Uint64(b[8:])*3 ^ binary.NativeEndian.Uint64(b[16:])*5

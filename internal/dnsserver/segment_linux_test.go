@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// someReply is a reply to a client, by its port, from one of our addresses.
+// someReply is a reply to a client, given by its port, from one of our addresses.
 type someReply struct {
 	port uint16
 	from byte
 	size int
 }
 
-// messages are replies as a batch has them; the memory behind them is their own.
+// messages returns replies in the form of a batch. They have their own memory.
 func messages(replies []someReply) []mmsghdr {
 	list := make([]mmsghdr, len(replies))
 	for i, r := range replies {
@@ -42,7 +42,7 @@ func messages(replies []someReply) []mmsghdr {
 	return list
 }
 
-// shape tells of each message its client, our address, and the sizes in it, with that at which to cut in front.
+// shape describes each message: its client, our address, the segment size, and the sizes of its replies.
 func shape(list []mmsghdr) []string {
 	var got []string
 	for i := range list {
@@ -50,7 +50,7 @@ func shape(list []mmsghdr) []string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%d", m.name().Port)
 		control := m.control()
-		if m.together() {
+		if m.isSegmented() {
 			at := len(control) - unix.CmsgSpace(2)
 			h := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
 			if h.Level == unix.IPPROTO_UDP && h.Type == unix.UDP_SEGMENT && int(h.Len) == unix.CmsgLen(2) {
@@ -83,17 +83,22 @@ func TestSegmentsJoin(t *testing.T) {
 		{"one", 1400, []someReply{{1, 0, 60}}, []string{"1: 60"}},
 		{"different clients", 1400, []someReply{{1, 0, 60}, {2, 0, 60}, {3, 0, 60}}, []string{"1: 60", "2: 60", "3: 60"}},
 		{"one client", 1400, []someReply{{1, 0, 60}, {1, 0, 60}, {1, 0, 60}}, []string{"1 cut 60: 60 60 60"}},
-		{"two clients", 1400, []someReply{{1, 0, 60}, {2, 0, 60}, {1, 0, 60}, {2, 0, 61}}, []string{"1 cut 60: 60 60", "2 cut 61: 61 60"}},
-		{"the last one may be smaller", 1400, []someReply{{1, 0, 50}, {1, 0, 60}, {1, 0, 40}, {1, 0, 60}}, []string{"1 cut 60: 60 60 50", "1: 40"}},
-		{"from different addresses", 1400, []someReply{{1, 1, 60}, {1, 2, 60}, {1, 1, 60}}, []string{"1 cut 60 from 1: 60 60", "1 from 2: 60"}},
-		{"large ones go alone", 1400, []someReply{{1, 0, 1401}, {1, 0, 1401}, {1, 0, 1400}, {1, 0, 1400}}, []string{"1 cut 1400: 1400 1400", "1: 1401", "1: 1401"}},
+		{"two clients", 1400, []someReply{{1, 0, 60}, {2, 0, 60}, {1, 0, 60}, {2, 0, 61}},
+			[]string{"1 cut 60: 60 60", "2 cut 61: 61 60"}},
+		{"the last one may be smaller", 1400, []someReply{{1, 0, 50}, {1, 0, 60}, {1, 0, 40}, {1, 0, 60}},
+			[]string{"1 cut 60: 60 60 50", "1: 40"}},
+		{"from different addresses", 1400, []someReply{{1, 1, 60}, {1, 2, 60}, {1, 1, 60}},
+			[]string{"1 cut 60 from 1: 60 60", "1 from 2: 60"}},
+		{"large ones go alone", 1400, []someReply{{1, 0, 1401}, {1, 0, 1401}, {1, 0, 1400}, {1, 0, 1400}},
+			[]string{"1 cut 1400: 1400 1400", "1: 1401", "1: 1401"}},
 		{"the kernel cannot", 0, []someReply{{1, 0, 60}, {1, 0, 60}}, []string{"1: 60", "1: 60"}},
-		{"more than a message holds", 1400, many, []string{"1 cut 1200:" + strings.Repeat(" 1200", 10), "1 cut 1200:" + strings.Repeat(" 1200", 54)}},
+		{"more than a message holds", 1400, many, []string{"1 cut 1200:" + strings.Repeat(" 1200", 10), "1 cut 1200:" +
+			strings.Repeat(" 1200", 54)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &segments{largest: tt.largest}
-			s.join(messages([]someReply{{1, 1, 70}, {1, 1, 70}, {2, 1, 80}, {2, 1, 80}})) // leaves nothing behind
+			s.join(messages([]someReply{{1, 1, 70}, {1, 1, 70}, {2, 1, 80}, {2, 1, 80}})) // must not affect the next call
 			if diff := cmp.Diff(tt.want, shape(s.join(messages(tt.replies)))); diff != "" {
 				t.Errorf("join (-want +got)\n%s", diff)
 			}
@@ -101,7 +106,8 @@ func TestSegmentsJoin(t *testing.T) {
 	}
 }
 
-// TestSegmentsAll: whatever the clients and sizes, each reply is in one message to its client, and none is left out.
+// TestSegmentsAll checks, for many combinations of clients and sizes, that each reply is in one message to its
+// client.
 func TestSegmentsAll(t *testing.T) {
 	s := &segments{largest: 1400}
 	for n := range batchSize + 1 {
@@ -130,7 +136,7 @@ func TestSegmentsAll(t *testing.T) {
 func TestSegmentsNoAllocs(t *testing.T) {
 	s := &segments{largest: 1400}
 	list := messages(slices.Repeat([]someReply{{1, 0, 60}, {2, 0, 61}, {1, 0, 62}, {3, 0, 60}}, batchSize/4))
-	if n := testing.AllocsPerRun(100, func() { s.refuse(&s.join(list)[0], 0) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { s.split(&s.join(list)[0], 0) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
@@ -151,7 +157,7 @@ func BenchmarkSegments(b *testing.B) {
 	}
 }
 
-// batchRig is a socket that is served by hand, batch by batch.
+// batchRig is a socket that the test serves batch by batch.
 type batchRig struct {
 	socket  *udpSocket
 	handler *handler
@@ -172,7 +178,7 @@ func newBatchRig(t *testing.T, listen string) *batchRig {
 	return r
 }
 
-// serve answers what has arrived, and tells in how many messages.
+// serve answers the messages that have arrived, and returns the number of messages sent.
 func (r *batchRig) serve(t *testing.T) int {
 	t.Helper()
 	b := r.batch
@@ -186,7 +192,7 @@ func (r *batchRig) serve(t *testing.T) int {
 	return n
 }
 
-// someQuery has an answer of one of three sizes.
+// someQuery returns a query whose answer has one of three sizes.
 func someQuery(t *testing.T, id uint16) []byte {
 	t.Helper()
 	q := question([]string{"www.example.org.", "alias.example.org.", "x.example.org."}[id%3], dns.TypeA)
@@ -194,17 +200,18 @@ func someQuery(t *testing.T, id uint16) []byte {
 	return packed(t, q)
 }
 
-// ask sends queries with the given ids to one of the server's addresses.
+// ask sends queries with the given IDs to one of the server's addresses.
 func (r *batchRig) ask(t *testing.T, c *net.UDPConn, server string, ids ...uint16) {
 	t.Helper()
 	for _, id := range ids {
-		if _, err := c.WriteToUDPAddrPort(someQuery(t, id), netip.AddrPortFrom(netip.MustParseAddr(server), r.port)); err != nil {
+		if _, err := c.WriteToUDPAddrPort(someQuery(t, id),
+			netip.AddrPortFrom(netip.MustParseAddr(server), r.port)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// want reads as many replies, and checks that they are the ones, from the address asked.
+// want reads as many replies as ids, and checks their contents and their source address.
 func (r *batchRig) want(t *testing.T, c *net.UDPConn, server string, ids ...uint16) {
 	t.Helper()
 	var got []uint16
@@ -243,13 +250,13 @@ func TestSegmentsOnTheWire(t *testing.T) {
 				t.Fatal("the kernel does not know UDP_SEGMENT, which it has since 4.18")
 			}
 			one, other, third := udpClient(t, tt.client), udpClient(t, tt.client), udpClient(t, tt.client)
-			for range 2 { // what one batch leaves behind must not show in the next
+			for range 2 { // a batch must not affect the next
 				r.ask(t, one, tt.first, 0, 1, 2, 3, 4, 5)
 				r.ask(t, other, tt.second, 6, 9, 12, 15)
 				r.ask(t, third, tt.first, 7)
 				r.ask(t, one, tt.first, 8)
 				r.ask(t, other, tt.second, 18)
-				// Of one's, the replies of three sizes make two messages or three; of the others', one each.
+				// The first client's replies of three sizes form two or three messages; each other client's form one.
 				if n := r.serve(t); n < 4 || n > 5 {
 					t.Errorf("13 replies went out in %d messages", n)
 				}
@@ -257,19 +264,19 @@ func TestSegmentsOnTheWire(t *testing.T) {
 				r.want(t, other, tt.second, 6, 9, 12, 15, 18)
 				r.want(t, third, tt.first, 7)
 			}
-			// The same client at two addresses.
+			// Now the same client asks two addresses.
 			r.ask(t, one, tt.first, 0, 3)
 			r.ask(t, one, tt.second, 6)
 			n := r.serve(t)
-			if together := tt.first == tt.second; together && n != 1 || !together && n != 2 {
+			if isSegmented := tt.first == tt.second; isSegmented && n != 1 || !isSegmented && n != 2 {
 				t.Errorf("three replies to a client that asked %s and %s went out in %d messages", tt.first, tt.second, n)
 			}
 		})
 	}
 }
 
-// TestSegmentsRefused: a socket without checksums is one that the kernel cuts nothing for. Replies go out one by one, and
-// the next batch does not try again.
+// TestSegmentsRefused uses a socket without checksums, for which the kernel does not segment. Replies are sent one by
+// one, and the next batch does not try segments again.
 func TestSegmentsRefused(t *testing.T) {
 	r := newBatchRig(t, "127.0.0.1:0")
 	err := r.batch.raw.Control(func(fd uintptr) {

@@ -1,4 +1,8 @@
-// Package dnsserver speaks DNS to clients: sockets, messages, EDNS and limits. What the answer is, lookup says.
+// Package dnsserver serves DNS over UDP and TCP: sockets, message parsing, EDNS, cookies and limits.
+//
+// Start with handler.answer in respond.go: it turns one query into one reply. udp.go, udp_linux.go and tcp.go read
+// messages and call it. Package lookup finds the answer in the zones. A query that our zones cannot answer waits in
+// pending.go for a Forwarder (forward.go) or for Peers (peers.go).
 package dnsserver
 
 import (
@@ -17,77 +21,79 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Config says where and how to serve.
+// Config configures a Server.
 type Config struct {
 	Listen   []string              // addresses with ports; without a host, all addresses of both families
-	Snapshot func() *zone.Snapshot // the zones; a nil Snapshot answers SERVFAIL
+	Snapshot func() *zone.Snapshot // returns the current zones; when it returns nil, queries get SERVFAIL
 	Stale    StaleFunc             // default: no records are stale
-	Version  string                // shown to those who ask version.bind in class CH; default hidden
-	NSID     string                // shown to those who ask for NSID (RFC 5001) or id.server; default hidden
-	UDPSize  int                   // largest reply over UDP
+	Version  string                // answer to version.bind in class CH; default hidden
+	NSID     string                // answer to the NSID option (RFC 5001) and to id.server; default hidden
+	UDPSize  int                   // size of the largest reply over UDP, in bytes
 	RRL      RRLConfig
 	TCP      TCPConfig
-	Forward  Forwarder // finds names that are not ours; nil: they are REFUSED
-	Peers    Peers     // nil: transfers are REFUSED, signatures are of unknown keys, the rest is NOTIMP
+	Forward  Forwarder // resolves names outside our zones; nil: they are REFUSED
+	Peers    Peers     // nil: transfers are REFUSED, TSIG keys are unknown, NOTIFY and UPDATE are NOTIMP
 	Cookies  [16]byte  // secret of DNS cookies; servers behind one address share it; default random
 	Log      *slog.Logger
 
-	workers  int  // sockets for each address, for tests; default one for each CPU in use
+	workers  int  // number of sockets for each address, for tests; default one for each CPU in use
 	portable bool // serve UDP as on systems without recvmmsg; for tests
 }
 
-// StaleFunc reports whether the records that answer for a name, in lower-case wire form, are known to be old. encloser is
-// that of lookup.Reply: the wildcard below name[encloser:] answers for it, or the name itself when it is 0.
+// StaleFunc reports whether the records that answer for a name, in lower-case wire form, are known to be old.
+// encloser has the meaning of lookup.Reply.Encloser: when it is 0, the name itself answers, otherwise the wildcard
+// below name[encloser:].
 type StaleFunc func(name []byte, encloser int, t rr.Type) bool
 
-// settings is what handlers need of the Config.
+// settings is the part of the Config that handlers need.
 type settings struct {
 	snapshot func() *zone.Snapshot
 	version  string
 	nsid     string
 	udpSize  int
 	secret   cookieSecret
-	stale    StaleFunc // nil when nothing ever is
-	waiting  *waiting  // nil when nothing is forwarded
-	peers    *peering  // nil when nobody speaks with other servers
+	stale    StaleFunc       // nil when no record is ever stale
+	pending  *pendingQueries // nil when nothing is forwarded
+	peers    *peering        // nil without Peers
 }
 
-// Server is a set of bound sockets, and what serves them.
+// Server is a set of bound sockets and the state that serves them.
 type Server struct {
-	cfg      Config
-	settings *settings
-	udp      []*udpSocket
-	tcp      []*net.TCPListener
-	addrs    []netip.AddrPort
-	counters []*counters
-	tcpCount [2]*counters // IPv4, IPv6
-	conns    *connTable
-	times    times
-	works    sync.Pool // of *tcpWork, so that idle connections need none
-	replies  sync.Pool // of *[writeBuffer]byte, so that those that wait for the rest of a message need none
+	cfg       Config
+	settings  *settings
+	udp       []*udpSocket
+	tcp       []*net.TCPListener
+	addrs     []netip.AddrPort
+	counters  []*counters
+	tcpCount  [2]*counters // IPv4, IPv6
+	conns     *connTable
+	timeouts  timeouts
+	workPool  sync.Pool // *tcpWork; pooled, so that idle connections hold none
+	replyPool sync.Pool // *[writeBuffer]byte; pooled, so that a connection with half a message holds none
 }
 
-// times are how long others are waited for; tests change them.
-type times struct {
+// timeouts bound how long the server waits for others. Tests change them.
+type timeouts struct {
 	idle    time.Duration // between messages of a TCP client; a quarter of it when most connections are in use
-	read    time.Duration // from the first octet of a message to its last
+	read    time.Duration // from the first byte of a message to its last
 	write   time.Duration // for a client to take its replies
-	grace   time.Duration // for TCP clients to take their replies after the end was called
-	forward time.Duration // for the forwarder then
+	grace   time.Duration // for TCP clients to take their replies after shutdown began
+	forward time.Duration // for the forwarder after shutdown began
 }
 
-// usualTimes has little for the forwarder at the end: most upstreams answer far sooner, and clients ask again. An end need
-// not wait for upstreams that are dead.
-var usualTimes = times{10 * time.Second, 5 * time.Second, 5 * time.Second, 3 * time.Second, time.Second}
+// defaultTimeouts gives the forwarder little time at shutdown: most upstreams answer far sooner, and clients retry. A
+// shutdown need not wait for dead upstreams.
+var defaultTimeouts = timeouts{10 * time.Second, 5 * time.Second, 5 * time.Second, 3 * time.Second, time.Second}
 
-// drainTime is how long messages are still read after the end was called: those that had arrived by then.
+// drainTime is how long the server still reads messages after shutdown began. It covers those that had arrived by
+// then.
 const drainTime = 50 * time.Millisecond
 
 // Listen binds every socket, so that the process can drop its privileges before Run.
 func Listen(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), times: usualTimes}
-	s.works.New = newTCPWork
-	s.replies.New = func() any { return new([writeBuffer]byte) }
+	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), timeouts: defaultTimeouts}
+	s.workPool.New = newTCPWork
+	s.replyPool.New = func() any { return new([writeBuffer]byte) }
 	s.settings = cfg.settings()
 	for i, family := range []string{"ipv4", "ipv6"} {
 		s.tcpCount[i] = s.newCounters("tcp", family)
@@ -107,7 +113,7 @@ func (c *Config) settings() *settings {
 	}
 	s := &settings{c.Snapshot, c.Version, c.NSID, c.UDPSize, newCookieSecret(c.Cookies), c.Stale, nil, nil}
 	if c.Forward != nil {
-		s.waiting = newWaiting(c.Forward, maxForwarded, s)
+		s.pending = newPendingQueries(c.Forward, maxForwarded, s)
 	}
 	if c.Peers != nil {
 		s.peers = newPeering(c.Peers, s)
@@ -115,26 +121,26 @@ func (c *Config) settings() *settings {
 	return s
 }
 
-// endAfter has nobody wait longer than d.
+// endAfter cancels all waiting queries after d.
 func (s *settings) endAfter(d time.Duration) {
-	s.waiting.endAfter(d)
+	s.pending.endAfter(d)
 	if s.peers != nil {
 		s.peers.endAfter(d)
 	}
 }
 
-// finish returns when nobody waits any more.
+// finish blocks until no query waits.
 func (s *settings) finish() {
-	s.waiting.finish()
+	s.pending.finish()
 	if s.peers != nil {
 		s.peers.finish()
 	}
 }
 
-// Addrs are the addresses bound, with the ports that were chosen where 0 was asked. UDP and TCP are the same.
+// Addrs returns the bound addresses, with the ports that the system chose for port 0. UDP and TCP use the same ones.
 func (s *Server) Addrs() []netip.AddrPort { return s.addrs }
 
-// Close closes the sockets of a Server that is not to be run.
+// Close closes the sockets. It is for a Server that will not run.
 func (s *Server) Close() {
 	for _, u := range s.udp {
 		u.conn.Close()
@@ -144,7 +150,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Run serves until ctx ends. It then answers what had arrived, and closes everything.
+// Run serves until ctx ends. It then answers the messages that had arrived and closes all sockets.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	defer s.settings.finish()
@@ -158,13 +164,13 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-ctx.Done()
 		s.drain()
-		s.settings.endAfter(s.times.forward)
+		s.settings.endAfter(s.timeouts.forward)
 		return nil
 	})
 	return g.Wait()
 }
 
-// drain makes everything that reads end soon.
+// drain bounds all reads by a deadline that is drainTime away.
 func (s *Server) drain() {
 	until := time.Now().Add(drainTime)
 	for _, u := range s.udp {
@@ -184,7 +190,7 @@ func (s *Server) newCounters(transport, family string) *counters {
 
 // serveUDP serves a socket until its read deadline.
 func (s *Server) serveUDP(u *udpSocket) error {
-	h := &handler{settings: s.settings, count: u.count, limiter: newLimiter(s.cfg.RRL, u.sharers)}
+	h := &handler{settings: s.settings, count: u.count, limiter: newLimiter(s.cfg.RRL, u.sharedBy)}
 	loop := serveBatches
 	if s.cfg.portable {
 		loop = servePortable

@@ -14,13 +14,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// loops are the two ways to serve UDP; on Linux both are tested.
+// loops are the two implementations that serve UDP. On Linux both are tested.
 var loops = []struct {
 	name     string
 	portable bool
 }{{"batches", false}, {"portable", true}}
 
-const patience = 5 * time.Second // of clients in tests; nothing takes as long unless it is broken
+const patience = 5 * time.Second // timeout of clients in tests; nothing takes as long unless it is broken
 
 func exchange(t *testing.T, network, addr string, m *dns.Msg) *dns.Msg {
 	t.Helper()
@@ -40,7 +40,7 @@ func TestServe(t *testing.T) {
 				for _, addr := range addrs {
 					addr = strings.Replace(strings.Replace(addr, "0.0.0.0", "127.0.0.1", 1), "[::]", "[::1]", 1)
 					for _, network := range []string{"udp", "tcp"} {
-						// Enough source ports for both workers to have their part.
+						// Use enough source ports for both workers to get some.
 						for range 16 {
 							r := exchange(t, network, addr, question("wWw.example.org.", dns.TypeA))
 							if len(r.Answer) != 1 || !r.Authoritative || r.Answer[0].Header().Name != "wWw.example.org." {
@@ -64,14 +64,15 @@ func TestSeveralAddresses(t *testing.T) {
 	}
 }
 
-// TestReplyLeavesFromTheAddressAsked: clients take no reply from another address than they asked.
+// TestReplyLeavesFromTheAddressAsked checks the source address: clients accept no reply from another address.
 func TestReplyLeavesFromTheAddressAsked(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
 			addrs, _ := start(t, Config{Listen: []string{"0.0.0.0:0"}, portable: loop.portable})
-			server := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), netip.MustParseAddrPort(addrs[0]).Port()))
+			server := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"),
+				netip.MustParseAddrPort(addrs[0]).Port()))
 			c := udpClient(t, "127.0.0.1:0")
-			for range 3 { // what one message leaves in the buffers must not show in the next
+			for range 3 { // the buffers must carry nothing from one message to the next
 				if _, err := c.WriteToUDP(packed(t, question("www.example.org.", dns.TypeA)), server); err != nil {
 					t.Fatal(err)
 				}
@@ -99,7 +100,8 @@ func udpClient(t *testing.T, local string) *net.UDPConn {
 	return c
 }
 
-// TestMixedBatch sends good and bad datagrams in one go: each good one gets its own answer, to where it came from.
+// TestMixedBatch sends good and bad datagrams in one batch. Each good one gets its own answer, at the address that
+// sent it.
 func TestMixedBatch(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
@@ -140,7 +142,7 @@ func TestMixedBatch(t *testing.T) {
 	}
 }
 
-// TestTruncatedThenTCP is what a resolver does with a large answer.
+// TestTruncatedThenTCP does what a resolver does with a large answer.
 func TestTruncatedThenTCP(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
@@ -150,7 +152,7 @@ func TestTruncatedThenTCP(t *testing.T) {
 				t.Errorf("60 addresses without EDNS came without TC: %v", r)
 			}
 			if r := exchange(t, "udp", addrs[0], withOPT(q.Copy(), 1232)); r.Truncated || len(r.Answer) != 60 {
-				t.Errorf("60 addresses in 1232 octets: %d, truncated %v", len(r.Answer), r.Truncated)
+				t.Errorf("60 addresses in 1232 bytes: %d, truncated %v", len(r.Answer), r.Truncated)
 			}
 			if r := exchange(t, "tcp", addrs[0], q); r.Truncated || len(r.Answer) != 60 {
 				t.Errorf("60 addresses over TCP: %d, truncated %v", len(r.Answer), r.Truncated)
@@ -159,17 +161,17 @@ func TestTruncatedThenTCP(t *testing.T) {
 	}
 }
 
-// TestLargeDatagram: a query longer than what is read gets an answer nevertheless, and does not spoil the next.
+// TestLargeDatagram checks that a query longer than the read buffer gets an answer, and does not affect the next.
 func TestLargeDatagram(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
 			addrs, _ := start(t, Config{portable: loop.portable})
 			q := withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_PADDING{Padding: make([]byte, 3000)})
 			if r := exchange(t, "udp", addrs[0], q); r.Rcode != dns.RcodeFormatError {
-				t.Errorf("query of 3,000 octets got %s, want FORMERR", dns.RcodeToString[r.Rcode])
+				t.Errorf("query of 3,000 bytes got %s, want FORMERR", dns.RcodeToString[r.Rcode])
 			}
 			if r := exchange(t, "tcp", addrs[0], q); r.Rcode != dns.RcodeSuccess {
-				t.Errorf("query of 3,000 octets over TCP got %s", dns.RcodeToString[r.Rcode])
+				t.Errorf("query of 3,000 bytes over TCP got %s", dns.RcodeToString[r.Rcode])
 			}
 			exchange(t, "udp", addrs[0], question("www.example.org.", dns.TypeA))
 		})
@@ -180,7 +182,7 @@ func TestRateLimitOnTheWire(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
 			addrs, _ := start(t, Config{workers: 1, portable: loop.portable, RRL: RRLConfig{Responses: 1, loopback: true}})
-			// One answer a second; of the others every second is an invitation to TCP.
+			// One answer per second passes. Every second one of the others is sent empty with TC.
 			c := udpClient(t, "127.0.0.1:0")
 			for range 100 {
 				sendTo(t, c, netip.MustParseAddrPort(addrs[0]), question("www.example.org.", dns.TypeA))
@@ -198,7 +200,7 @@ func TestRateLimitOnTheWire(t *testing.T) {
 	}
 }
 
-// TestShutdown: what was asked before the end is answered, and Run leaves no socket open.
+// TestShutdown checks that queries sent before the shutdown are answered, and that Run leaves no socket open.
 func TestShutdown(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
@@ -212,7 +214,7 @@ func TestShutdown(t *testing.T) {
 			}
 			writeFramed(t, tcp, in)
 			ctx, cancel := context.WithCancel(context.Background())
-			cancel() // before anything could be read
+			cancel() // before the server could read anything
 			if err := s.Run(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +257,8 @@ func TestListenErrors(t *testing.T) {
 			}
 		})
 	}
-	if err := hint(syscall.EACCES); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
+	if err := hint(syscall.EACCES); !errors.Is(err, syscall.EACCES) ||
+		!strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
 		t.Errorf("hint(EACCES) = %v", err)
 	}
 }

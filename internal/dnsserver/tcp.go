@@ -13,39 +13,42 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// TCPConfig limits what connections may take.
+// TCPConfig limits TCP connections.
 type TCPConfig struct {
-	MaxConns     int // in all; when they are used up, the one that was idle longest makes room
-	MaxPerClient int // for one IPv4 address or IPv6 /64; beyond it the newest is refused
+	MaxConns     int // maximum of all clients; beyond it, the connection that was idle longest is closed
+	MaxPerClient int // maximum for one IPv4 address or IPv6 /64; beyond it, new connections are refused
 }
 
 const (
-	lengthSize = 2 // in front of each message (RFC 1035 §4.2.2)
+	lengthSize = 2 // size of the length before each message (RFC 1035 §4.2.2)
 
-	// firstRead is what an idle connection keeps to read into: most queries, so they take one system call.
+	// firstRead is the read buffer of an idle connection. Most queries fit, so they take one system call.
 	firstRead = 128
-	// startBuffer is what a busy connection has to read into. It grows only as octets arrive, so a client must send a
-	// large message to make us hold room for one.
+	// startBuffer is the first read buffer of a busy connection. It grows only as bytes arrive, so a client must send a
+	// large message to make us allocate room for one.
 	startBuffer = 4 << 10
 	// writeBuffer holds the replies to pipelined queries until they are sent together, and one more of any size.
 	writeBuffer = 128 << 10
 
-	maxPerConn = 64 // queries of one connection that wait for the forwarder or for Peers; it is not read beyond that
+	// maxPerConn limits the queries of one connection that wait for the forwarder or for Peers. At the limit the server
+	// stops reading the connection.
+	maxPerConn = 64
 
-	acceptPause = 100 * time.Millisecond // after a failed accept: file descriptors may come free
+	acceptPause = 100 * time.Millisecond // pause after a failed accept: file descriptors may come free
 )
 
-// errDone says that a connection is to be closed for no fault of the network's.
+// errDone closes a connection without a network error.
 var errDone = errors.New("done")
 
-// tcpWork is what a connection needs from the first octet of a message on.
+// tcpWork is the memory that a connection needs once the first byte of a message has arrived.
 type tcpWork struct {
 	handler handler
 	in      []byte // received and not yet answered
-	out     []byte // replies not yet sent; there is room for them only while whole messages are being answered
+	out     []byte // replies not yet sent; it has memory only while whole messages are being answered
 }
 
-// frame appends to the replies the message of n octets that was written behind octet at of their memory.
+// frame appends a message to the replies, with its length. The message of n bytes stands in the memory of w.out at
+// offset at+lengthSize.
 func (w *tcpWork) frame(at, n int) {
 	message := w.out[at+lengthSize : at+lengthSize+n : cap(w.out)]
 	end := len(w.out)
@@ -62,10 +65,10 @@ type conn struct {
 	server   *Server
 	from     client
 	count    *counters
-	place    place // in the connTable
-	first    [firstRead]byte
-	forwards chan struct{}  // has an element for each query that waits for the forwarder or for Peers; nil without them
-	waiters  sync.WaitGroup // of these queries
+	state    connState // guarded by the mutex of the connTable
+	firstBuf [firstRead]byte
+	slots    chan struct{}  // one element for each query that waits for the forwarder or for Peers; nil without them
+	waiters  sync.WaitGroup // one for each of these queries
 
 	writing sync.Mutex // held while replies are sent
 }
@@ -94,7 +97,7 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 		open.Go(c.serve)
 	}
 	l.Close()
-	closing := time.AfterFunc(s.times.grace, s.conns.closeAll)
+	closing := time.AfterFunc(s.timeouts.grace, s.conns.closeAll)
 	open.Wait()
 	closing.Stop()
 	return nil
@@ -103,12 +106,12 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 func newConn(nc *net.TCPConn, s *Server) *conn {
 	c := &conn{net: nc, server: s}
 	if s.cfg.Forward != nil || s.cfg.Peers != nil {
-		c.forwards = make(chan struct{}, maxPerConn)
+		c.slots = make(chan struct{}, maxPerConn)
 	}
 	return c
 }
 
-// admit takes the connection in, if there is room for it.
+// admit adds the connection to the table of connections. It returns false when a limit is reached.
 func (c *conn) admit() bool {
 	addr, ok := c.net.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -122,7 +125,7 @@ func (c *conn) admit() bool {
 	return c.server.conns.add(c)
 }
 
-// clientOf is the unit of MaxPerClient.
+// clientOf returns the unit that MaxPerClient counts: the IPv4 address or the IPv6 /64.
 func clientOf(addr netip.Addr) netip.Addr {
 	if addr.Is4() {
 		return addr
@@ -131,25 +134,25 @@ func clientOf(addr netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// serve reads messages and answers them in the order in which they came, until the client or a limit ends it. Those that
-// must be forwarded are answered when that is done, and even after the client has said that it has no more to ask.
+// serve reads messages and answers them in the order of arrival, until the client or a limit ends the connection.
+// Queries that must be forwarded are answered later, even after the client has closed its sending side.
 func (c *conn) serve() {
 	defer c.server.conns.remove(c)
 	defer c.net.Close()
 	defer c.waiters.Wait()
 	for {
-		idle := c.server.conns.idle(c, c.server.times.idle)
+		idle := c.server.conns.idle(c, c.server.timeouts.idle)
 		c.from.keepalive = uint16(min(idle/(100*time.Millisecond), 65535))
-		n, err := c.net.Read(c.first[:])
+		n, err := c.net.Read(c.firstBuf[:])
 		if n == 0 || err != nil {
 			return
 		}
-		w := c.server.works.Get().(*tcpWork)
+		w := c.server.workPool.Get().(*tcpWork)
 		w.handler.settings, w.handler.count = c.server.settings, c.count
-		w.in = append(w.in[:0], c.first[:n]...)
+		w.in = append(w.in[:0], c.firstBuf[:n]...)
 		err = c.work(w)
 		if cap(w.in) == startBuffer {
-			c.server.works.Put(w)
+			c.server.workPool.Put(w)
 		}
 		if err != nil {
 			return
@@ -157,9 +160,9 @@ func (c *conn) serve() {
 	}
 }
 
-// work answers what was received, and reads on until no message is left half read.
+// work answers the received messages, and continues to read until no message is half read.
 func (c *conn) work(w *tcpWork) error {
-	started := time.Time{} // when the message that is not whole yet began
+	started := time.Time{} // start of the message that is not complete yet
 	for {
 		n, err := c.answerAll(w)
 		if err != nil {
@@ -170,7 +173,7 @@ func (c *conn) work(w *tcpWork) error {
 		}
 		if n > 0 || started.IsZero() {
 			started = time.Now()
-			c.server.conns.wait(c, started.Add(c.server.times.read))
+			c.server.conns.wait(c, started.Add(c.server.timeouts.read))
 		}
 		if len(w.in) == cap(w.in) {
 			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+wire.MaxSize)), w.in...)
@@ -183,7 +186,8 @@ func (c *conn) work(w *tcpWork) error {
 	}
 }
 
-// answerAll answers all whole messages, sends the replies, and keeps the rest in w.in. It tells how many there were.
+// answerAll answers all complete messages, sends the replies, and keeps the remaining bytes in w.in. It returns the
+// number of messages.
 func (c *conn) answerAll(w *tcpWork) (int, error) {
 	message, rest, ok := cutMessage(w.in)
 	if !ok {
@@ -192,8 +196,8 @@ func (c *conn) answerAll(w *tcpWork) (int, error) {
 	if !c.server.conns.busy(c) {
 		return 0, errDone
 	}
-	buf := c.server.replies.Get().(*[writeBuffer]byte)
-	defer c.server.replies.Put(buf)
+	buf := c.server.replyPool.Get().(*[writeBuffer]byte)
+	defer c.server.replyPool.Put(buf)
 	w.out = buf[:0]
 	w.handler.start()
 	n := 0
@@ -209,7 +213,8 @@ func (c *conn) answerAll(w *tcpWork) (int, error) {
 	return n, errors.Join(end, err)
 }
 
-// cutMessage takes the first message off b; false when it is not whole.
+// cutMessage returns the first message of b and the bytes after it. It returns false when the message is not
+// complete.
 func cutMessage(b []byte) (message, rest []byte, ok bool) {
 	if len(b) < lengthSize {
 		return nil, b, false
@@ -221,7 +226,8 @@ func cutMessage(b []byte) (message, rest []byte, ok bool) {
 	return b[lengthSize:size], b[size:], true
 }
 
-// answer appends the reply to one message. Who sends what gets none is not a DNS client, and is not listened to further.
+// answer appends the reply to one message. A message that gets no reply did not come from a DNS client: answer
+// returns errDone, which closes the connection.
 func (c *conn) answer(w *tcpWork, message []byte) error {
 	if cap(w.out)-len(w.out) < lengthSize+wire.MaxSize {
 		if err := c.flush(w); err != nil {
@@ -233,7 +239,7 @@ func (c *conn) answer(w *tcpWork, message []byte) error {
 	switch n {
 	case 0:
 		return errDone
-	case later:
+	case replyLater:
 		if err := c.wait(w, at); err != nil {
 			return err
 		}
@@ -258,13 +264,13 @@ func (c *conn) flush(w *tcpWork) error {
 	return err
 }
 
-// write sends octets; c.writing is held. A client that does not take them in time is cut off, so that the kernel lets go
-// of them too, and so does everything that has more to send.
+// write sends b. Callers hold c.writing. A client that does not take b in time is disconnected, so that the kernel
+// and all goroutines with more replies for it free their memory.
 func (c *conn) write(b []byte) error {
-	c.net.SetWriteDeadline(time.Now().Add(c.server.times.write))
+	c.net.SetWriteDeadline(time.Now().Add(c.server.timeouts.write))
 	_, err := c.net.Write(b)
 	if err != nil {
-		c.cut()
+		c.abort()
 	}
 	return err
 }

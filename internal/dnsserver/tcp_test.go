@@ -47,7 +47,7 @@ func readFramed(t *testing.T, c net.Conn) *dns.Msg {
 	return unpacked(t, b)
 }
 
-// closed fails the test unless the server closes the connection, without another octet.
+// closed fails the test unless the server closes the connection without sending another byte.
 func closed(t *testing.T, c net.Conn) {
 	t.Helper()
 	n, err := c.Read(make([]byte, 1))
@@ -64,7 +64,7 @@ func TestPipelining(t *testing.T) {
 	for id := range n {
 		name := "www.example.org."
 		if id%50 == 0 {
-			name = "huge.example.org." // replies of 10,000 octets fill the buffer
+			name = "huge.example.org." // replies of 10,000 bytes fill the buffer
 		}
 		q := question(name, dns.TypeA)
 		if id%50 == 0 {
@@ -86,12 +86,13 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// TestFraming: a message is the same however it is cut into segments.
+// TestFraming checks that messages are parsed correctly however they are split into segments.
 func TestFraming(t *testing.T) {
 	addrs, _ := start(t, Config{})
 	c := dialTCP(t, addrs[0])
 	c.SetNoDelay(true)
-	large := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232, &dns.EDNS0_PADDING{Padding: make([]byte, 60_000)}))
+	large := packed(t, withOPT(question("www.example.org.", dns.TypeA), 1232,
+		&dns.EDNS0_PADDING{Padding: make([]byte, 60_000)}))
 	small := packed(t, question("www.example.org.", dns.TypeA))
 	stream := append(append(framed(small), framed(large)...), framed(small)...)
 	go func() {
@@ -128,7 +129,7 @@ func TestNotDNS(t *testing.T) {
 	}
 }
 
-// TestSlowClients: a connection costs its place only as long as its timeouts say.
+// TestSlowClients checks that the timeouts end connections of slow clients.
 func TestSlowClients(t *testing.T) {
 	const short, long = 50 * time.Millisecond, time.Hour
 	query := framed(packed(t, question("www.example.org.", dns.TypeA)))
@@ -144,7 +145,7 @@ func TestSlowClients(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := listening(t, Config{})
-			s.times.idle, s.times.read = tt.idle, tt.read
+			s.timeouts.idle, s.timeouts.read = tt.idle, tt.read
 			run(t, s)
 			c := dialTCP(t, s.Addrs()[0].String())
 			c.Write(tt.in)
@@ -153,10 +154,10 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestSlowReader: a client that asks and does not read is cut off.
+// TestSlowReader checks that a client that asks and does not read is disconnected.
 func TestSlowReader(t *testing.T) {
 	s := listening(t, Config{})
-	s.times.write = 50 * time.Millisecond
+	s.timeouts.write = 50 * time.Millisecond
 	run(t, s)
 	c := dialTCP(t, s.Addrs()[0].String())
 	c.SetReadBuffer(4096)
@@ -171,7 +172,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestMaxPerClient: beyond its limit a client's newest connection is refused, and the others live on.
+// TestMaxPerClient checks that beyond its limit a client's newest connection is refused, and its others stay open.
 func TestMaxPerClient(t *testing.T) {
 	addrs, _ := start(t, Config{TCP: TCPConfig{MaxPerClient: 2}})
 	q := packed(t, question("www.example.org.", dns.TypeA))
@@ -196,7 +197,7 @@ func TestMaxPerClient(t *testing.T) {
 	use(b)
 }
 
-// TestMaxConns: when all are used, the longest idle makes room.
+// TestMaxConns checks that at the limit the connection that was idle longest is closed.
 func TestMaxConns(t *testing.T) {
 	s := listening(t, Config{TCP: TCPConfig{MaxConns: 2}})
 	run(t, s)
@@ -222,10 +223,10 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestMaxConnsHalfMessages: half a message does not hold a connection against others, and holds no room for replies.
+// TestMaxConnsHalfMessages checks that half a message neither protects a connection nor holds reply memory.
 func TestMaxConnsHalfMessages(t *testing.T) {
 	s := listening(t, Config{TCP: TCPConfig{MaxConns: 2}})
-	s.times.read = time.Hour
+	s.timeouts.read = time.Hour
 	run(t, s)
 	addr := s.Addrs()[0].String()
 	q := framed(packed(t, question("www.example.org.", dns.TypeA)))
@@ -243,7 +244,8 @@ func TestMaxConnsHalfMessages(t *testing.T) {
 	}
 }
 
-// TestMaxConnsSlowReaders: clients that do not read make room when none is idle, and those that are being answered do not.
+// TestMaxConnsSlowReaders checks that slow readers are closed when no connection is idle, and busy connections are
+// not.
 func TestMaxConnsSlowReaders(t *testing.T) {
 	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9})
 	add := func() (*conn, bool) {
@@ -260,25 +262,26 @@ func TestMaxConnsSlowReaders(t *testing.T) {
 	if _, ok := add(); ok {
 		t.Error("a connection was taken in place of one that is being answered")
 	}
-	slow.place.since = time.Now().Add(-time.Minute)
+	slow.state.busySince = time.Now().Add(-time.Minute)
 	last, ok := add()
-	if !ok || !slow.place.evicted || quick.place.evicted {
-		t.Errorf("a new connection was taken: %v; slow one evicted: %v; quick one evicted: %v", ok, slow.place.evicted, quick.place.evicted)
+	if !ok || !slow.state.evicted || quick.state.evicted {
+		t.Errorf("a new connection was taken: %v; slow one evicted: %v; quick one evicted: %v", ok, slow.state.evicted,
+			quick.state.evicted)
 	}
 	for _, c := range []*conn{slow, quick, last} {
 		table.remove(c)
 	}
-	if table.len() != 0 || table.working.Len() != 0 || table.waiting.Len() != 0 || len(table.clients) != 0 {
+	if table.len() != 0 || table.busyConns.Len() != 0 || table.idleConns.Len() != 0 || len(table.clients) != 0 {
 		t.Error("the table is not empty after all connections ended")
 	}
 }
 
-// waitIdle returns when the server has noted that all connections wait.
+// waitIdle blocks until the server has recorded that all connections are idle.
 func waitIdle(t *testing.T, s *Server) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		s.conns.mu.Lock()
-		idle := s.conns.waiting.Len() == len(s.conns.all)
+		idle := s.conns.idleConns.Len() == len(s.conns.all)
 		s.conns.mu.Unlock()
 		if idle {
 			return
@@ -288,7 +291,7 @@ func waitIdle(t *testing.T, s *Server) {
 	t.Fatal("connections stay busy")
 }
 
-// TestIdleTimeoutShrinks: the fuller the table, the less patience.
+// TestIdleTimeoutShrinks checks that the idle timeout is shorter when most connections are in use.
 func TestIdleTimeoutShrinks(t *testing.T) {
 	table := newConnTable(TCPConfig{MaxConns: 4, MaxPerClient: 4})
 	want := []time.Duration{8 * time.Second, 8 * time.Second, 8 * time.Second, 2 * time.Second}
@@ -303,7 +306,7 @@ func TestIdleTimeoutShrinks(t *testing.T) {
 	}
 }
 
-// TestIPv6ClientIsANetwork: one customer's addresses are one client.
+// TestIPv6ClientIsANetwork checks that the addresses of one IPv6 customer are one client.
 func TestIPv6ClientIsANetwork(t *testing.T) {
 	table := newConnTable(TCPConfig{MaxConns: 9, MaxPerClient: 1})
 	add := func(addr string) bool {
@@ -314,10 +317,10 @@ func TestIPv6ClientIsANetwork(t *testing.T) {
 	}
 }
 
-// TestShutdownWithIdleClients: idle connections do not hold up the end.
+// TestShutdownWithIdleClients checks that idle connections do not delay the shutdown.
 func TestShutdownWithIdleClients(t *testing.T) {
 	s := listening(t, Config{})
-	s.times.idle, s.times.grace = time.Hour, time.Hour
+	s.timeouts.idle, s.timeouts.grace = time.Hour, time.Hour
 	stop := run(t, s)
 	c := dialTCP(t, s.Addrs()[0].String())
 	writeFramed(t, c, packed(t, question("www.example.org.", dns.TypeA)))

@@ -6,64 +6,65 @@ import (
 	"time"
 )
 
-// wait lets the query that w's handler has read wait for the forwarder or for Peers. When too many wait already, the reply, for which
-// there is room behind octet at of w.out's memory, says so.
+// wait makes the query that w's handler has read wait for the forwarder or for Peers. When too many queries wait
+// already, it appends an error reply, which it writes at offset at of w.out's memory.
 //
-// A connection that has its own share waiting is not read until one of them is done, which costs nobody else anything:
-// what it asks in one go is answered, if later.
+// A connection with maxPerConn waiting queries is not read until one of them is answered. Other connections do not
+// suffer from that, and all queries of a burst get answers.
 func (c *conn) wait(w *tcpWork, at int) error {
 	select {
-	case c.forwards <- struct{}{}:
+	case c.slots <- struct{}{}:
 	default:
 		if err := c.flush(w); err != nil {
 			return err
 		}
-		c.forwards <- struct{}{}
+		c.slots <- struct{}{}
 	}
-	if !w.handler.mayWait() {
-		<-c.forwards
+	if !w.handler.tryAdmit() {
+		<-c.slots
 		w.frame(at, w.handler.overloaded())
 		return nil
 	}
 	c.waiters.Add(1)
-	c.server.conns.hold(c)
-	w.handler.await(c)
+	c.server.conns.addPending(c)
+	w.handler.startPending(c)
 	return nil
 }
 
-// reply sends the answer of the forwarder as soon as nothing else is being sent.
+// reply sends the forwarder's answer. It blocks while another goroutine sends on the connection.
 func (c *conn) reply(compose func(out []byte) int) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	buf := c.server.replies.Get().(*[writeBuffer]byte)
-	defer c.server.replies.Put(buf)
+	buf := c.server.replyPool.Get().(*[writeBuffer]byte)
+	defer c.server.replyPool.Put(buf)
 	n := compose(buf[lengthSize:])
 	binary.BigEndian.PutUint16(buf[:], uint16(n))
 	return c.write(buf[:lengthSize+n])
 }
 
-// send sends one message as soon as nothing else is being sent. Between those of a transfer there is room for others.
+// send sends one message. It takes the lock for each message, so other replies can go between the messages of a
+// transfer.
 func (c *conn) send(message []byte) error {
 	var length [lengthSize]byte
 	binary.BigEndian.PutUint16(length[:], uint16(len(message)))
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.net.SetWriteDeadline(time.Now().Add(c.server.times.write))
+	c.net.SetWriteDeadline(time.Now().Add(c.server.timeouts.write))
 	_, err := (&net.Buffers{length[:], message}).WriteTo(c.net)
 	if err != nil {
-		c.cut()
+		c.abort()
 	}
 	return err
 }
 
-// cut closes the connection: a client must not take what it has got for the whole.
-func (c *conn) cut() {
+// abort resets the connection, so that the client does not take an incomplete answer for a complete one.
+func (c *conn) abort() {
 	c.net.SetLinger(0)
 	c.net.Close()
 }
 
 func (c *conn) release() {
-	c.server.conns.release(c)
-	<-c.forwards
+	c.server.conns.donePending(c)
+	<-c.slots
 	c.waiters.Done()
 }

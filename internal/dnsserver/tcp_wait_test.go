@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// TestForwardOutOfOrder: what must wait on a connection is overtaken by what need not (RFC 7766 §6.2.1.1).
+// TestForwardOutOfOrder checks that a waiting query does not delay later ones on its connection (RFC 7766 §6.2.1.1).
 func TestForwardOutOfOrder(t *testing.T) {
 	f := holding(t)
 	addrs, _ := start(t, Config{Forward: f})
@@ -44,12 +44,12 @@ func TestForwardOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestForwardPerConn: a connection with its share waiting is read on when one of them is done, and gets all replies, those
-// for which there is no room among them.
+// TestForwardPerConn checks that a connection with maxPerConn waiting queries is read again when one is answered. It
+// gets all replies, also the SERVFAIL for queries over the limit.
 func TestForwardPerConn(t *testing.T) {
 	f := holding(t)
 	s := listening(t, Config{Forward: f})
-	s.settings.waiting.perClient = maxPerConn + 1
+	s.settings.pending.perClient = maxPerConn + 1
 	run(t, s)
 	addr := s.Addrs()[0].String()
 	c := dialTCP(t, addr)
@@ -60,20 +60,20 @@ func TestForwardPerConn(t *testing.T) {
 		all = append(all, framed(packed(t, identified(2*i+1, desired("www.example.net.", dns.TypeA))))...)
 	}
 	go c.Write(all)
-	for i := range maxPerConn + 1 { // what was answered before the wait of one too many is not held back by it
+	for i := range maxPerConn + 1 { // replies that were ready before the wait are not held back by it
 		if m := readFramed(t, c); int(m.Id) != 2*i {
 			t.Fatalf("reply %d is %v", i, m)
 		}
 	}
 	f.began(t, maxPerConn)
-	other := dialTCP(t, addr) // of the same client: one more may wait, the next may not
+	other := dialTCP(t, addr) // same client: one more may wait, the next may not
 	writeFramed(t, other, packed(t, desired("www.example.net.", dns.TypeA)))
 	f.began(t, 1)
 	writeFramed(t, other, packed(t, identified(9, desired("www.example.net.", dns.TypeA))))
 	if m := readFramed(t, other); m.Rcode != dns.RcodeServerFailure || m.Id != 9 {
 		t.Errorf("one query more than a client may have got %v", m)
 	}
-	if n := f.times(); n != maxPerConn+1 {
+	if n := f.exchanges(); n != maxPerConn+1 {
 		t.Errorf("%d queries wait, want %d of the first connection and 1 of the other", n, maxPerConn)
 	}
 	close(f.hold)
@@ -87,7 +87,7 @@ func TestForwardPerConn(t *testing.T) {
 	}
 }
 
-// TestFrame: a reply that was written behind others is moved to the front when these were sent meanwhile.
+// TestFrame checks that a reply moves to the front of the buffer when the replies before it were sent meanwhile.
 func TestFrame(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		w := &tcpWork{out: make([]byte, 100)[:10]}
@@ -105,18 +105,18 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestForwardNoRoomOnConn: that there is no room is said in the place of the answer.
+// TestForwardNoRoomOnConn checks that a query over the limit gets SERVFAIL in the order of the queries.
 func TestForwardNoRoomOnConn(t *testing.T) {
 	f := holding(t)
 	s := listening(t, Config{Forward: f})
-	s.settings.waiting.most = 1
+	s.settings.pending.maxQueries = 1
 	run(t, s)
 	addr := s.Addrs()[0].String()
 	first := dialTCP(t, addr)
 	writeFramed(t, first, packed(t, desired("www.example.net.", dns.TypeA)))
 	f.began(t, 1)
 	c := dialTCP(t, addr)
-	names := slices.Repeat([]string{"www.example.net."}, 2*maxPerConn) // which are no share of the connection
+	names := slices.Repeat([]string{"www.example.net."}, 2*maxPerConn) // more than one connection may have waiting
 	names[0], names[len(names)-1] = "www.example.org.", "www.example.org."
 	var all []byte
 	for i, name := range names {
@@ -133,13 +133,13 @@ func TestForwardNoRoomOnConn(t *testing.T) {
 	readFramed(t, first)
 }
 
-// TestForwardAfterHalfClose: a client that has said that it asks no more, or was silent for too long, gets what it waits
-// for.
+// TestForwardAfterHalfClose checks that a client gets its waiting replies after it closed its sending side or was
+// idle for too long.
 func TestForwardAfterHalfClose(t *testing.T) {
 	for _, half := range []bool{true, false} {
 		f := holding(t)
 		s := listening(t, Config{Forward: f})
-		s.times.idle = time.Hour
+		s.timeouts.idle = time.Hour
 		run(t, s)
 		c := dialTCP(t, s.Addrs()[0].String())
 		writeFramed(t, c, packed(t, desired("www.example.net.", dns.TypeA)))
@@ -153,19 +153,19 @@ func TestForwardAfterHalfClose(t *testing.T) {
 		if m := readFramed(t, c); len(m.Answer) != 2 {
 			t.Errorf("reply is %v", m)
 		}
-		if half { // the other may have been forgiven, if the reply was quicker
+		if half { // the other connection may survive, when the reply was quicker
 			closed(t, c)
 		}
 	}
 }
 
-// expire has the one connection of a server time out, once it waits for its next message.
+// expire makes the only connection of a server time out, once it waits for its next message.
 func expire(t *testing.T, s *Server) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.conns.mu.Lock()
 		for c := range s.conns.all {
-			if c.place.reading {
+			if c.state.reading {
 				c.net.SetReadDeadline(time.Unix(1, 0))
 				s.conns.mu.Unlock()
 				return
@@ -176,7 +176,8 @@ func expire(t *testing.T, s *Server) {
 	t.Fatal("the connection stays busy")
 }
 
-// TestForwardSlowReader: a client that does not read what was forwarded for it is cut off, and nothing waits for it.
+// TestForwardSlowReader checks that a client that does not read forwarded replies is disconnected, and that nothing
+// waits for it.
 func TestForwardSlowReader(t *testing.T) {
 	large := found{}
 	for i := range 40 {
@@ -184,7 +185,7 @@ func TestForwardSlowReader(t *testing.T) {
 	}
 	f := &fake{knows: map[string]found{"www.example.net. TXT": large}}
 	s := listening(t, Config{Forward: f})
-	s.times.write = 50 * time.Millisecond
+	s.timeouts.write = 50 * time.Millisecond
 	stop := run(t, s)
 	c := dialTCP(t, s.Addrs()[0].String())
 	c.SetReadBuffer(4096)
@@ -195,15 +196,16 @@ func TestForwardSlowReader(t *testing.T) {
 		}
 	}
 	stop()
-	if n := s.settings.waiting.len(); n != 0 {
+	if n := s.settings.pending.len(); n != 0 {
 		t.Errorf("%d queries wait after the end", n)
 	}
 }
 
-// TestForwardLateReply: when a reply cannot be sent in time the connection is closed, so that its reader ends too.
+// TestForwardLateReply checks that a reply that cannot be sent in time closes the connection, so that its reader ends
+// too.
 func TestForwardLateReply(t *testing.T) {
 	s := listening(t, Config{Forward: &fake{}})
-	s.times.write = -1
+	s.timeouts.write = -1
 	defer s.Close()
 	dialTCP(t, s.Addrs()[0].String())
 	accepted, err := s.tcp[0].AcceptTCP()
@@ -221,7 +223,7 @@ func TestForwardLateReply(t *testing.T) {
 	}
 }
 
-// TestForwardHoldsConn: a connection that we owe replies is busy; once it has them it is idle.
+// TestForwardHoldsConn checks that a connection with waiting queries is busy, and idle once they are answered.
 func TestForwardHoldsConn(t *testing.T) {
 	table := newConnTable(TCPConfig{MaxConns: 2, MaxPerClient: 9})
 	add := func() (*conn, bool) {
@@ -231,32 +233,33 @@ func TestForwardHoldsConn(t *testing.T) {
 	waits, _ := add()
 	table.idle(waits, time.Second)
 	table.busy(waits)
-	table.hold(waits)
-	table.hold(waits)
+	table.addPending(waits)
+	table.addPending(waits)
 	table.idle(waits, time.Second)
 	idle, _ := add()
 	table.idle(idle, time.Second)
 	next, ok := add()
-	if !ok || waits.place.evicted || !idle.place.evicted {
-		t.Errorf("a new connection was taken: %v; the one that waits evicted: %v; the idle one: %v", ok, waits.place.evicted, idle.place.evicted)
+	if !ok || waits.state.evicted || !idle.state.evicted {
+		t.Errorf("a new connection was taken: %v; the one that waits evicted: %v; the idle one: %v", ok,
+			waits.state.evicted, idle.state.evicted)
 	}
 	table.busy(next)
-	table.release(waits)
+	table.donePending(waits)
 	if _, ok := add(); ok {
 		t.Error("a connection that waits made room")
 	}
-	table.release(waits)
-	if _, ok := add(); !ok || !waits.place.evicted {
+	table.donePending(waits)
+	if _, ok := add(); !ok || !waits.state.evicted {
 		t.Error("a connection that waits no longer did not make room")
 	}
-	table.hold(idle)
-	table.release(idle) // one that is gone stays so
-	if table.waiting.Len() != 0 {
+	table.addPending(idle)
+	table.donePending(idle) // a removed connection stays removed
+	if table.idleConns.Len() != 0 {
 		t.Error("a connection that was closed is idle")
 	}
 }
 
-// TestForwardThenNotDNS: octets behind a query that waits are judged as ever.
+// TestForwardThenNotDNS checks that bytes that are no DNS message end a connection also after a query that waits.
 func TestForwardThenNotDNS(t *testing.T) {
 	f := holding(t)
 	addrs, _ := start(t, Config{Forward: f})

@@ -10,23 +10,25 @@ import (
 )
 
 const (
-	// readSize is the largest query read over UDP. Queries are far smaller; of a larger one the rest is cut off, and
-	// what is then broken gets FORMERR.
+	// readSize is the largest query read over UDP. Queries are far smaller. The kernel cuts off the rest of a larger
+	// one; when that breaks the message, the reply is FORMERR.
 	readSize = 2048
 
-	// sendPatience is how long a full send buffer is waited for. It empties at the speed of the network card; when it
-	// does not, newer queries matter more.
-	sendPatience = 20 * time.Millisecond
+	// sendTimeout is how long to wait for a full send buffer. It empties at the speed of the network card; when it does
+	// not, newer queries matter more.
+	sendTimeout = 20 * time.Millisecond
 
-	// socketBuffer is asked of the kernel for each direction: 4,000 small queries, a few milliseconds of work.
+	// socketBuffer is the buffer size requested from the kernel for each direction: 4,000 small queries, a few
+	// milliseconds of work.
 	socketBuffer = 4 << 20
 
-	controlSize = 64 // room for one IP_PKTINFO or IPV6_PKTINFO, and one UDP_SEGMENT
+	controlSize = 64 // one IP_PKTINFO or IPV6_PKTINFO, and one UDP_SEGMENT
 )
 
-// answersPort reports whether a client may have that port. On 0 there is nobody; on the others are services that answer
-// anything at all (echo, daytime, qotd, chargen, time), and with which a forged query would start an endless exchange.
-func answersPort(port uint16) bool {
+// isClientPort reports whether a client can use this source port. Port 0 belongs to nobody. The other excluded ports
+// are services that answer any message (echo, daytime, qotd, chargen, time): a forged query from one would start an
+// endless exchange.
+func isClientPort(port uint16) bool {
 	if port >= 64 {
 		return true
 	}
@@ -53,14 +55,14 @@ func servePortable(u *udpSocket, h *handler) error {
 			}
 			return err
 		}
-		if !answersPort(from.Port()) {
+		if !isClientPort(from.Port()) {
 			h.count.drop(dropPort)
 			continue
 		}
 		h.start()
 		size := h.answer(in[:n], out, client{addr: from.Addr().Unmap()})
 		source := replySource(control[:c])
-		if size == later {
+		if size == replyLater {
 			size = h.waitUDP(u, source, from)
 		}
 		if size == 0 {
@@ -74,15 +76,15 @@ func servePortable(u *udpSocket, h *handler) error {
 	}
 }
 
-// sendFunc sends a message from a socket, to and from the addresses of a query's.
+// sendFunc sends a message from a socket. source is the control message that sets the source address of the reply.
 type sendFunc func(u *udpSocket, message, source []byte, to netip.AddrPort) error
 
-// sendPortable tries more than once: a deadline is the socket's, and on a busy machine it can pass before the message is
-// so much as tried.
+// sendPortable tries three times. The deadline belongs to the socket, and on a busy machine it can pass before the
+// first attempt.
 func sendPortable(u *udpSocket, message, source []byte, to netip.AddrPort) error {
 	var err error
 	for range 3 {
-		u.conn.SetWriteDeadline(time.Now().Add(sendPatience))
+		u.conn.SetWriteDeadline(time.Now().Add(sendTimeout))
 		if _, _, err = u.conn.WriteMsgUDPAddrPort(message, source, to); !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
@@ -90,21 +92,21 @@ func sendPortable(u *udpSocket, message, source []byte, to netip.AddrPort) error
 	return err
 }
 
-// datagram is the way back to a client that asked over UDP.
+// datagram replies to a client that asked over UDP.
 type datagram struct {
 	socket *udpSocket
-	source []byte // control message that has the reply leave from the address asked; nil for any
+	source []byte // control message that sets the source address to the one the client asked; nil for any
 	to     netip.AddrPort
-	size   int // of the largest reply
+	size   int // size of the largest reply
 }
 
-// waitUDP lets the query that h has read wait for the forwarder or for Peers, and returns 0. When too many wait already, it returns the
-// length of a reply that says so.
+// waitUDP makes the query that h has read wait for the forwarder or for Peers, and returns 0. When too many queries
+// wait already, it writes an error reply and returns its length.
 func (h *handler) waitUDP(u *udpSocket, source []byte, to netip.AddrPort) int {
-	if !h.mayWait() {
+	if !h.tryAdmit() {
 		return h.overloaded()
 	}
-	h.await(&datagram{u, bytes.Clone(source), to, h.settings.udpSize})
+	h.startPending(&datagram{u, bytes.Clone(source), to, h.settings.udpSize})
 	return 0
 }
 
@@ -117,6 +119,6 @@ func (d *datagram) send(message []byte) error {
 	return d.socket.send(d.socket, message, d.source, d.to)
 }
 
-func (d *datagram) cut() {}
+func (d *datagram) abort() {}
 
 func (d *datagram) release() {}

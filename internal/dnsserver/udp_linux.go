@@ -26,13 +26,13 @@ func controlUDP(c syscall.RawConn, ip netip.Addr, wildcard bool) error {
 	outer := c.Control(func(f uintptr) {
 		fd := int(f)
 		set(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-		// Beyond the system's limit only root gets these; less is served as well.
+		// Only root gets buffers beyond the system's limit. A smaller buffer also works.
 		for _, o := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
 			if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o[0], socketBuffer) != nil {
 				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o[1], socketBuffer)
 			}
 		}
-		// A path MTU that strangers can forge does not make us fragment (RFC 9715 §3.1).
+		// Anyone can forge a path MTU. It must not make us fragment (RFC 9715 §3.1).
 		if ip.Is4() {
 			set(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_OMIT)
 		} else {
@@ -47,8 +47,9 @@ func controlUDP(c syscall.RawConn, ip netip.Addr, wildcard bool) error {
 	return errors.Join(outer, err)
 }
 
-// replySource turns what the kernel said of a query's destination into an order to send the reply from there. It is the
-// same structure; only the interface is left to routing, except for link-local addresses, which mean one interface.
+// replySource turns the kernel's report of a query's destination into the request to send the reply from there. Both
+// use the same structure. The interface is cleared, so routing chooses it, except for link-local addresses, which
+// belong to one interface.
 func replySource(control []byte) []byte {
 	const data = unix.SizeofCmsghdr
 	if len(control) < data+unix.SizeofInet4Pktinfo {
@@ -58,7 +59,8 @@ func replySource(control []byte) []byte {
 	switch {
 	case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO:
 		clear(control[data : data+4])
-	case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO && len(control) >= data+unix.SizeofInet6Pktinfo:
+	case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO &&
+		len(control) >= data+unix.SizeofInet6Pktinfo:
 		linkLocal := control[data] == 0xFE && control[data+1]&0xC0 == 0x80
 		if !linkLocal {
 			clear(control[data+16 : data+20])
@@ -69,21 +71,22 @@ func replySource(control []byte) []byte {
 	return control
 }
 
-// transient reports whether a socket can be served on after an error: one that an earlier reply met on its way, or a
-// shortage that passes.
+// transient reports whether the server can continue to use a socket after err. Such errors were caused by an earlier
+// reply (an ICMP error) or by a temporary shortage.
 func transient(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return false
 	}
 	switch errno {
-	case unix.EINTR, unix.ENOMEM, unix.ENOBUFS, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.EPROTO:
+	case unix.EINTR, unix.ENOMEM, unix.ENOBUFS, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN,
+		unix.EHOSTDOWN, unix.EPROTO:
 		return true
 	}
 	return false
 }
 
-// batchSize is how many messages one system call takes.
+// batchSize is the largest number of messages in one system call.
 const batchSize = 64
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -92,10 +95,11 @@ type mmsghdr struct {
 	n   uint32
 }
 
-// batch is the memory of one socket: what was read, and the replies, which borrow the addresses of their queries.
+// batch is the memory of one socket: the received messages, and the replies, which reuse the addresses of their
+// queries.
 type batch struct {
 	raw      syscall.RawConn
-	received int // of the last call
+	received int // number of messages that the last call read
 	sent     int
 	pending  []mmsghdr // replies not yet sent
 	errno    syscall.Errno
@@ -104,12 +108,12 @@ type batch struct {
 	waitFunc func(uintptr) bool
 
 	in, out [batchSize]mmsghdr
-	parts   [2][batchSize]unix.Iovec
-	names   [batchSize]unix.RawSockaddrInet6 // the larger of the two
+	iovecs  [2][batchSize]unix.Iovec
+	addrs   [batchSize]unix.RawSockaddrInet6 // the larger of the two address types
 	control [batchSize][controlSize]byte
 	joined  segments
-	buffers []byte // readSize for each query
-	replies []byte // replySize for each reply
+	buffers []byte // readSize bytes for each query
+	replies []byte // replySize bytes for each reply
 }
 
 func newBatch(u *udpSocket, replySize int) (*batch, error) {
@@ -117,16 +121,16 @@ func newBatch(u *udpSocket, replySize int) (*batch, error) {
 		buffers: make([]byte, batchSize*readSize),
 		replies: make([]byte, batchSize*replySize),
 	}
-	// Method values are made once: they would be allocated for each call.
+	// Method values are created once, because each use would allocate.
 	b.recvFunc, b.sendFunc, b.waitFunc = b.recv, b.send, b.sendOrWait
 	for i := range b.in {
-		b.parts[0][i].Base = &b.buffers[i*readSize]
-		b.parts[0][i].SetLen(readSize)
-		b.parts[1][i].Base = &b.replies[i*replySize]
-		b.in[i].hdr.Iov, b.out[i].hdr.Iov = &b.parts[0][i], &b.parts[1][i]
+		b.iovecs[0][i].Base = &b.buffers[i*readSize]
+		b.iovecs[0][i].SetLen(readSize)
+		b.iovecs[1][i].Base = &b.replies[i*replySize]
+		b.in[i].hdr.Iov, b.out[i].hdr.Iov = &b.iovecs[0][i], &b.iovecs[1][i]
 		b.in[i].hdr.SetIovlen(1)
 		b.out[i].hdr.SetIovlen(1)
-		b.in[i].hdr.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+		b.in[i].hdr.Name = (*byte)(unsafe.Pointer(&b.addrs[i]))
 		b.in[i].hdr.Namelen = unix.SizeofSockaddrInet6
 		if u.wildcard {
 			b.in[i].hdr.Control = &b.control[i][0]
@@ -140,7 +144,7 @@ func newBatch(u *udpSocket, replySize int) (*batch, error) {
 	return b, b.joined.probe(b.raw)
 }
 
-// serveBatches serves a socket until its read deadline, as many messages at a time as have arrived.
+// serveBatches serves a socket until its read deadline. Each step handles all messages that have arrived.
 func serveBatches(u *udpSocket, h *handler) error {
 	b, err := newBatch(u, h.settings.udpSize)
 	if err != nil {
@@ -168,12 +172,13 @@ func serveBatches(u *udpSocket, h *handler) error {
 	}
 }
 
-// recv reads the messages that have arrived, and returns false when there are none, so that RawConn.Read waits.
+// recv reads the messages that have arrived. It returns false when there are none, so that RawConn.Read waits.
 //
-// It uses the raw form of the system call, which does not notify the scheduler: the call never blocks, and with one
+// It uses the raw form of the system call, which does not notify the scheduler. The call never blocks, and with one
 // processor the scheduler would give the processor to another thread in the middle of a batch.
 func (b *batch) recv(fd uintptr) bool {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.in[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.in[0])), batchSize,
+		unix.MSG_DONTWAIT, 0, 0)
 	if errno == unix.EAGAIN {
 		return false
 	}
@@ -181,25 +186,26 @@ func (b *batch) recv(fd uintptr) bool {
 	return true
 }
 
-// answer makes the replies to all that was read, and tells how many.
+// answer writes the replies to all messages that were read, and returns their number.
 func (b *batch) answer(h *handler, u *udpSocket) int {
 	replySize := h.settings.udpSize
 	replies := 0
 	for i := range b.in[:b.received] {
 		in, out := &b.in[i], &b.out[replies]
-		addr, ok := sourceOf(&b.names[i])
+		addr, ok := sourceAddr(&b.addrs[i])
 		size := 0
 		if ok {
 			at := replies * replySize
-			size = h.answer(b.buffers[i*readSize:i*readSize+int(in.n)], b.replies[at:at+replySize:at+replySize], client{addr: addr})
+			query := b.buffers[i*readSize : i*readSize+int(in.n)]
+			size = h.answer(query, b.replies[at:at+replySize:at+replySize], client{addr: addr})
 		} else {
 			h.count.drop(dropPort)
 		}
-		if size == later {
-			size = h.waitUDP(u, b.source(u, i), portOf(&b.names[i], addr))
+		if size == replyLater {
+			size = h.waitUDP(u, b.source(u, i), sourceAddrPort(&b.addrs[i], addr))
 		}
 		if size > 0 {
-			b.parts[1][replies].SetLen(size)
+			b.iovecs[1][replies].SetLen(size)
 			out.hdr.Name, out.hdr.Namelen = in.hdr.Name, in.hdr.Namelen
 			if u.wildcard {
 				out.hdr.Control = in.hdr.Control
@@ -216,7 +222,7 @@ func (b *batch) answer(h *handler, u *udpSocket) int {
 	return replies
 }
 
-// source is the control message of the reply to a query; nil for none.
+// source returns the control message for the reply to query i, or nil.
 func (b *batch) source(u *udpSocket, i int) []byte {
 	if !u.wildcard {
 		return nil
@@ -224,18 +230,18 @@ func (b *batch) source(u *udpSocket, i int) []byte {
 	return replySource(b.control[i][:b.in[i].hdr.Controllen])
 }
 
-// sourceOf reads the address of a client; false when it is not to be answered.
-func sourceOf(name *unix.RawSockaddrInet6) (netip.Addr, bool) {
-	port := (*[2]byte)(unsafe.Pointer(&name.Port)) // at the same place in both families, in the order of the network
-	ok := answersPort(uint16(port[0])<<8 | uint16(port[1]))
+// sourceAddr returns the address of a client. It returns false when the client must not get a reply.
+func sourceAddr(name *unix.RawSockaddrInet6) (netip.Addr, bool) {
+	port := (*[2]byte)(unsafe.Pointer(&name.Port)) // same offset in both families, in network byte order
+	ok := isClientPort(uint16(port[0])<<8 | uint16(port[1]))
 	if name.Family == unix.AF_INET {
 		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), ok
 	}
 	return netip.AddrFrom16(name.Addr), ok
 }
 
-// portOf is the address of a client with its port, and its interface where the address alone does not tell.
-func portOf(name *unix.RawSockaddrInet6, addr netip.Addr) netip.AddrPort {
+// sourceAddrPort returns the address of a client with its port, and with the interface of a link-local address.
+func sourceAddrPort(name *unix.RawSockaddrInet6, addr netip.Addr) netip.AddrPort {
 	port := (*[2]byte)(unsafe.Pointer(&name.Port))
 	if name.Family == unix.AF_INET6 && name.Scope_id != 0 {
 		addr = addr.WithZone(strconv.Itoa(int(name.Scope_id)))
@@ -243,8 +249,8 @@ func portOf(name *unix.RawSockaddrInet6, addr netip.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(addr, uint16(port[0])<<8|uint16(port[1]))
 }
 
-// sendNow sends a message beside the batches, if there is room for it in the socket's buffer. To wait for room would keep
-// the batches waiting as well: one at a time may.
+// sendNow sends a message outside the batches, if the socket's buffer has room. It does not wait for room, because
+// the write deadline of the socket would also apply to the batches.
 func sendNow(u *udpSocket, message, source []byte, to netip.AddrPort) error {
 	raw, err := u.conn.SyscallConn()
 	if err != nil {
@@ -262,11 +268,12 @@ func sockaddr(to netip.AddrPort) unix.Sockaddr {
 	if to.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 	}
-	scope, _ := strconv.ParseUint(to.Addr().Zone(), 10, 32) // as portOf wrote it
+	scope, _ := strconv.ParseUint(to.Addr().Zone(), 10, 32) // written by sourceAddrPort
 	return &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16(), ZoneId: uint32(scope)}
 }
 
-// flush sends the pending replies. One that the kernel refuses is left out; when its buffer stays full, so are all.
+// flush sends the pending replies. It drops a reply that the kernel refuses. When the kernel's buffer stays full, it
+// drops all.
 func (b *batch) flush(u *udpSocket, h *handler) {
 	for len(b.pending) > 0 {
 		if b.raw.Write(b.sendFunc) != nil {
@@ -284,16 +291,17 @@ func (b *batch) flush(u *udpSocket, h *handler) {
 			}
 			return
 		default:
-			b.refused(u, h)
+			b.handleRefused(u, h)
 		}
 	}
 }
 
-// refused leaves the first of the pending replies out, or sends one by one those that were refused together.
-func (b *batch) refused(u *udpSocket, h *handler) {
+// handleRefused drops the first pending reply. Replies that were refused as one segmented message are sent one by
+// one.
+func (b *batch) handleRefused(u *udpSocket, h *handler) {
 	first, rest := &b.pending[0], b.pending[1:]
-	if first.together() {
-		b.pending = b.joined.refuse(first, b.errno)
+	if first.isSegmented() {
+		b.pending = b.joined.split(first, b.errno)
 		b.flush(u, h)
 	} else {
 		h.count.drop(dropSend)
@@ -302,7 +310,8 @@ func (b *batch) refused(u *udpSocket, h *handler) {
 }
 
 func (b *batch) send(fd uintptr) bool {
-	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&b.pending[0])), uintptr(len(b.pending)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&b.pending[0])),
+		uintptr(len(b.pending)), unix.MSG_DONTWAIT, 0, 0)
 	b.sent, b.errno = int(n), errno
 	return true
 }
@@ -312,9 +321,9 @@ func (b *batch) sendOrWait(fd uintptr) bool {
 	return b.errno != unix.EAGAIN
 }
 
-// wait sends again when there is room, if that is soon.
+// wait tries to send until the buffer has room, but no longer than sendTimeout.
 func (b *batch) wait(u *udpSocket) {
-	u.conn.SetWriteDeadline(time.Now().Add(sendPatience))
-	_ = b.raw.Write(b.waitFunc) // what came of it is in errno
+	u.conn.SetWriteDeadline(time.Now().Add(sendTimeout))
+	_ = b.raw.Write(b.waitFunc) // the result is in b.errno
 	u.conn.SetWriteDeadline(time.Time{})
 }

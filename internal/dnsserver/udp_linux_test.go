@@ -18,7 +18,7 @@ func TestSourceOf(t *testing.T) {
 		{"192.0.2.1", 5353, true}, {"2001:db8::1", 5353, true},
 		{"192.0.2.1", 0, false}, {"2001:db8::1", 0, false},
 		{"192.0.2.1", 7, false}, {"2001:db8::1", 19, false},
-		{"192.0.2.1", 7 << 8, true}, // 7 in the other order of octets
+		{"192.0.2.1", 7 << 8, true}, // 7 in the other byte order
 	}
 	for _, tt := range tests {
 		var name unix.RawSockaddrInet6
@@ -30,18 +30,18 @@ func TestSourceOf(t *testing.T) {
 			name.Family, name.Addr = unix.AF_INET6, addr.As16()
 		}
 		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], tt.port)
-		if got, ok := sourceOf(&name); got != addr || ok != tt.ok {
+		if got, ok := sourceAddr(&name); got != addr || ok != tt.ok {
 			t.Errorf("sourceOf(%s port %d) = %s, %v; want %v", tt.addr, tt.port, got, ok, tt.ok)
 		}
 	}
 }
 
-// TestLinkLocalClients: a reply that was waited for finds the interface of a client whose address does not tell it.
+// TestLinkLocalClients checks that a delayed reply uses the interface of a client with a link-local address.
 func TestLinkLocalClients(t *testing.T) {
 	name := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: netip.MustParseAddr("fe80::1").As16(), Scope_id: 7}
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], 5353)
-	addr, _ := sourceOf(&name)
-	to := portOf(&name, addr)
+	addr, _ := sourceAddr(&name)
+	to := sourceAddrPort(&name, addr)
 	if want := netip.MustParseAddrPort("[fe80::1%7]:5353"); to != want {
 		t.Errorf("portOf = %v, want %v", to, want)
 	}
@@ -49,7 +49,8 @@ func TestLinkLocalClients(t *testing.T) {
 	if !ok || got.ZoneId != 7 || got.Port != 5353 || got.Addr != name.Addr {
 		t.Errorf("sockaddr = %+v", got)
 	}
-	if v4, ok := sockaddr(netip.MustParseAddrPort("192.0.2.1:53")).(*unix.SockaddrInet4); !ok || v4.Port != 53 || v4.Addr != [4]byte{192, 0, 2, 1} {
+	if v4, ok := sockaddr(netip.MustParseAddrPort("192.0.2.1:53")).(*unix.SockaddrInet4); !ok || v4.Port != 53 ||
+		v4.Addr != [4]byte{192, 0, 2, 1} {
 		t.Errorf("sockaddr = %+v", v4)
 	}
 }

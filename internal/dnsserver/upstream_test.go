@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// resolver is a real server that answers on both transports as upstream has it, and counts what it is asked.
+// resolver is a real server that answers from upstream on both transports, and counts its queries.
 type resolver struct {
 	addr  string
 	asked atomic.Int32
@@ -64,7 +64,7 @@ func newResolver(t *testing.T) *resolver {
 // listenBoth finds a port that is free for both transports.
 func listenBoth(t *testing.T) (net.PacketConn, net.Listener) {
 	t.Helper()
-	for range portTries {
+	for range maxPortAttempts {
 		u, err := net.ListenPacket("udp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func testRR(t *testing.T, s string) dns.RR {
 	return rr
 }
 
-// newForwarder asks real servers, for clients of the given network.
+// newForwarder returns a forwarder to real servers, for clients of the given network.
 func newForwarder(t *testing.T, clients string, addrs ...string) *forward.Forwarder {
 	t.Helper()
 	cfg := forward.Config{Clients: []netip.Prefix{netip.MustParsePrefix(clients)}}
@@ -111,8 +111,8 @@ func newForwarder(t *testing.T, clients string, addrs ...string) *forward.Forwar
 	return f
 }
 
-// TestForwardReal: the cases of TestForward, from sockets to sockets, with the forwarder that the program has. Each is asked
-// twice, and of the upstream only once.
+// TestForwardReal runs the cases of TestForward through real sockets and the real forwarder. Each query is sent
+// several times, and the upstream gets it only once.
 func TestForwardReal(t *testing.T) {
 	for _, loop := range loops {
 		r := newResolver(t)
@@ -137,7 +137,8 @@ func TestForwardReal(t *testing.T) {
 	}
 }
 
-// TestForwardRealTruncated: an answer that is too large for the upstream's datagrams and ours comes over TCP on both sides.
+// TestForwardRealTruncated checks that an answer too large for the upstream's datagrams and ours uses TCP on both
+// sides.
 func TestForwardRealTruncated(t *testing.T) {
 	r := newResolver(t)
 	addrs, _ := start(t, Config{Forward: newForwarder(t, "127.0.0.0/8", r.addr)})
@@ -152,7 +153,7 @@ func TestForwardRealTruncated(t *testing.T) {
 	}
 }
 
-// TestForwardRealDead: the death of the upstream is told, except of names that it has told before.
+// TestForwardRealDead checks that queries fail when the upstream is dead, except for cached names.
 func TestForwardRealDead(t *testing.T) {
 	r := newResolver(t)
 	addrs, _ := start(t, Config{Forward: newForwarder(t, "127.0.0.0/8", r.addr)})
@@ -172,7 +173,7 @@ func TestForwardRealDead(t *testing.T) {
 	}
 }
 
-// TestForwardRealStrangers: the upstream gets no packet for clients of other networks.
+// TestForwardRealStrangers checks that the upstream gets no packet for clients of other networks.
 func TestForwardRealStrangers(t *testing.T) {
 	r := newResolver(t)
 	addrs, _ := start(t, Config{Forward: newForwarder(t, "192.0.2.0/24", r.addr)})

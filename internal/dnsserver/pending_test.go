@@ -14,22 +14,22 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// holding is a fake whose upstream does not answer before hold is closed.
+// holding returns a fake whose upstream does not answer before hold is closed.
 func holding(t *testing.T) *fake {
 	return &fake{knows: upstream, hold: make(chan struct{}), begun: make(chan string, 1000)}
 }
 
-// listening is a server that is not run yet.
+// listening returns a server that does not run yet.
 func listening(t testing.TB, cfg Config) *Server {
 	t.Helper()
-	s, err := Listen(usual(t, cfg))
+	s, err := Listen(withDefaults(t, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// identified gives a query an id.
+// identified sets the ID of a query.
 func identified(id int, m *dns.Msg) *dns.Msg {
 	m.Id = uint16(id)
 	return m
@@ -52,8 +52,8 @@ func receive(t *testing.T, c *net.UDPConn) (*dns.Msg, netip.AddrPort) {
 	return unpacked(t, b[:n]), from
 }
 
-// TestForwardDelaysNobody: while an upstream is silent, everything else is answered; and when it speaks, the reply comes
-// from the address that was asked.
+// TestForwardDelaysNobody checks that other queries are answered while an upstream is silent. The delayed reply comes
+// from the address that the client asked.
 func TestForwardDelaysNobody(t *testing.T) {
 	for _, loop := range loops {
 		for _, tt := range []struct{ listen, client, server, other string }{
@@ -92,13 +92,13 @@ func TestForwardDelaysNobody(t *testing.T) {
 	}
 }
 
-// TestForwardBounds: one client has its part of those that may wait, all together have no more than all.
+// TestForwardBounds checks the limits on waiting queries, of one client and of all together.
 func TestForwardBounds(t *testing.T) {
 	for _, loop := range loops {
 		t.Run(loop.name, func(t *testing.T) {
 			f := holding(t)
 			s := listening(t, Config{workers: 1, portable: loop.portable, Forward: f})
-			s.settings.waiting.most, s.settings.waiting.perClient = 3, 2
+			s.settings.pending.maxQueries, s.settings.pending.perClient = 3, 2
 			stop := run(t, s)
 			over := summary{"SERVFAIL", "rd ra ", "www.example.net.", 0, true, wire.EDENetworkError}
 			var clients []*net.UDPConn
@@ -137,26 +137,27 @@ func TestForwardBounds(t *testing.T) {
 					t.Errorf("%s = %v, want %v", key, got[key], want)
 				}
 			}
-			if w := s.settings.waiting; len(w.clients) != 0 || w.queries != 0 {
+			if w := s.settings.pending; len(w.clients) != 0 || w.queries != 0 {
 				t.Errorf("%d queries of %d clients are counted after all were answered", w.queries, len(w.clients))
 			}
 		})
 	}
 }
 
-// TestForwardWeight: large queries count for the memory that they hold.
+// TestForwardWeight checks that large queries count for the memory that they hold.
 func TestForwardWeight(t *testing.T) {
-	w := newWaiting(&fake{}, 160, nil)
+	w := newPendingQueries(&fake{}, 160, nil)
 	large, small := weight(make([]byte, wire.MaxSize)), weight(make([]byte, 100))
-	if !w.take(stranger.addr, large) || w.take(stranger.addr, large) || !w.take(stranger.addr, small) {
-		t.Errorf("a query of %d octets weighs %d, one of 100 %d", wire.MaxSize, large, small)
+	if !w.tryReserve(stranger.addr, large) || w.tryReserve(stranger.addr, large) || !w.tryReserve(stranger.addr, small) {
+		t.Errorf("a query of %d bytes weighs %d, one of 100 %d", wire.MaxSize, large, small)
 	}
-	if !w.take(mustAddr("2001:db8::1"), large) || w.take(mustAddr("2001:db8::2"), large) {
+	if !w.tryReserve(mustAddr("2001:db8::1"), large) || w.tryReserve(mustAddr("2001:db8::2"), large) {
 		t.Error("an IPv6 /64 is not one client")
 	}
 }
 
-// TestForwardRefusesStrangers: who may not have names looked for makes no upstream hear of them, on either transport.
+// TestForwardRefusesStrangers checks that queries of clients that may not use the forwarder reach no upstream, on
+// either transport.
 func TestForwardRefusesStrangers(t *testing.T) {
 	f := &fake{knows: upstream, denies: netip.MustParsePrefix("127.0.0.0/8")}
 	s := listening(t, Config{Forward: f})
@@ -169,7 +170,7 @@ func TestForwardRefusesStrangers(t *testing.T) {
 		}
 	}
 	stop()
-	if n := f.times(); n != 0 {
+	if n := f.exchanges(); n != 0 {
 		t.Errorf("the forwarder was asked %d times", n)
 	}
 	if n := gathered(t, s.Collector())["nameplane_dns_forward_queries_total client_refused"]; n != 2 {
@@ -177,7 +178,7 @@ func TestForwardRefusesStrangers(t *testing.T) {
 	}
 }
 
-// TestForwardNoResponses: a response is not forwarded either.
+// TestForwardNoResponses checks that responses are not forwarded.
 func TestForwardNoResponses(t *testing.T) {
 	for _, loop := range loops {
 		f := &fake{knows: upstream}
@@ -191,13 +192,14 @@ func TestForwardNoResponses(t *testing.T) {
 			t.Errorf("a response got %v", m)
 		}
 		stop()
-		if f.times() != 0 {
+		if f.exchanges() != 0 {
 			t.Error("a response was forwarded")
 		}
 	}
 }
 
-// TestForwardShutdown: who waits at the end gets the answer if it comes soon, and SERVFAIL if not.
+// TestForwardShutdown checks that a query that waits at shutdown gets its answer if it comes soon, and SERVFAIL if
+// not.
 func TestForwardShutdown(t *testing.T) {
 	for _, loop := range loops {
 		for _, network := range []string{"udp", "tcp"} {
@@ -205,9 +207,9 @@ func TestForwardShutdown(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/soon=%v", loop.name, network, soon), func(t *testing.T) {
 					f := holding(t)
 					s := listening(t, Config{portable: loop.portable, Forward: f})
-					s.times.grace, s.times.forward = time.Hour, 2*drainTime // sockets that are no longer read must stay open
+					s.timeouts.grace, s.timeouts.forward = time.Hour, 2*drainTime // sockets that are no longer read must stay open
 					if soon {
-						s.times.forward = time.Hour
+						s.timeouts.forward = time.Hour
 					}
 					shutDown(t, s, f, network, soon)
 				})
@@ -242,33 +244,35 @@ func shutDown(t *testing.T, s *Server, f *fake, network string, soon bool) {
 	}
 }
 
-// TestForwardRateLimit: the limit comes before the upstream, and clients with a cookie have none.
+// TestForwardRateLimit checks that the limit applies before the upstream is asked, and not to clients with a cookie.
 func TestForwardRateLimit(t *testing.T) {
 	for _, cached := range []bool{true, false} {
 		f := &fake{knows: upstream, cached: cached}
 		h := newHandler(t, Config{RRL: RRLConfig{Responses: 2}, Forward: f})
-		q := withOPT(withAD(desired("www.example.net.", dns.TypeA)), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
+		q := withOPT(withAD(desired("www.example.net.", dns.TypeA)), 1232,
+			&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"})
 		var m *dns.Msg
 		for i := range 4 {
 			out := settle(h, packed(t, q), stranger)
-			if i == 2 { // of the limited ones every second is sent, empty
+			if i == 2 { // every second limited answer is sent, empty
 				if len(out) > 0 {
 					t.Errorf("cached %v: the first limited answer was sent", cached)
 				}
 				continue
 			}
 			m = unpacked(t, out)
-			if limited := i >= 2; m.Truncated != limited || (len(m.Answer) == 0) != limited || m.AuthenticatedData == limited || m.Rcode != 0 {
+			if limited := i >= 2; m.Truncated != limited || (len(m.Answer) == 0) != limited ||
+				m.AuthenticatedData == limited || m.Rcode != 0 {
 				t.Errorf("answer %d, cached %v: %v", i, cached, m)
 			}
 		}
-		if n := f.times(); !cached && n != 2 {
+		if n := f.exchanges(); !cached && n != 2 {
 			t.Errorf("the forwarder was asked %d times, want 2", n)
 		}
 		if m := unpacked(t, settle(h, packed(t, desired("cdn.example.net.", dns.TypeA)), stranger)); m.Truncated {
 			t.Error("another name is limited too")
 		}
-		q.IsEdns0().Option = m.IsEdns0().Option[:1] // with the server's part
+		q.IsEdns0().Option = m.IsEdns0().Option[:1] // with the server cookie
 		if m := unpacked(t, settle(h, packed(t, q), stranger)); m.Truncated || len(m.Answer) != 2 {
 			t.Errorf("a client with a cookie got %v", m)
 		}
