@@ -217,7 +217,7 @@ func TestAllOrNothing(t *testing.T) {
 			}
 			_, err := tx.CreateSet(set(t, z.ID, "a.example.org.", "CNAME", 0, "b.example.org."))
 			return err
-		}, "CNAME cannot stand beside"},
+		}, "CNAME cannot coexist"},
 		{"cname at the apex", func(tx *publish.Tx) error {
 			_, err := tx.CreateSet(set(t, z.ID, "example.org.", "CNAME", 0, "b.example.org."))
 			return err

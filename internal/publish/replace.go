@@ -79,7 +79,7 @@ func (m *merger) merge(sets iter.Seq[zone.RecordSet]) error {
 		}
 	}
 	if !m.apex {
-		return zone.NeedsApex(m.e.zone.Name, nil)
+		return zone.CheckApex(m.e.zone.Name, nil)
 	}
 	return m.deleteBefore(nil)
 }
@@ -92,7 +92,7 @@ func (m *merger) check() error {
 	}
 	if name == apex {
 		m.apex = true
-		if err := zone.NeedsApex(apex, m.name); err != nil {
+		if err := zone.CheckApex(apex, m.name); err != nil {
 			return err
 		}
 	}

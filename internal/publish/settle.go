@@ -150,7 +150,7 @@ func (tx *Tx) check(e *zoneEdit) error {
 			}
 		}
 		if n == e.zone.Name && (e.zone.Kind == zone.Primary || e.zone.Kind == zone.Secondary) {
-			if err := zone.NeedsApex(n, sets); err != nil {
+			if err := zone.CheckApex(n, sets); err != nil {
 				return err
 			}
 		}

@@ -2,13 +2,13 @@ package zone
 
 import "github.com/nameplane/nameplane/internal/rr"
 
-// Batch changes Nodes: it makes the next value while the old one is served. A Batch is used by one goroutine.
+// Batch changes Nodes: it builds the next value while the old one is served. A Batch is used by one goroutine.
 type Batch struct {
 	z     *Nodes
-	owned map[*page]bool // pages made by this batch, which it may change in place
+	owned map[*page]bool // pages that this batch created and may modify
 }
 
-// Edit begins a batch of changes. Nothing of z changes.
+// Edit begins a batch of changes. It does not change z.
 func (z *Nodes) Edit() *Batch {
 	next := *z
 	next.index.pages = append([]*page(nil), z.index.pages...)
@@ -47,7 +47,7 @@ func (b *Batch) Put(s rr.Set) {
 	b.write(&d)
 }
 
-// count counts a node that comes or goes, when it is a delegation or has a DNAME.
+// count adds by to the counters of delegations and DNAMEs that the node affects.
 func (z *Nodes) count(d *draft, by int) {
 	if d.flags&flagCut != 0 {
 		z.cuts += by
@@ -57,7 +57,7 @@ func (z *Nodes) count(d *draft, by int) {
 	}
 }
 
-// insert adds an empty node and, where they are missing, the empty non-terminals above it.
+// insert adds an empty node and the missing empty non-terminals above it.
 func (b *Batch) insert(key string) Node {
 	d := draft{key: key}
 	b.write(&d)
@@ -65,7 +65,7 @@ func (b *Batch) insert(key string) Node {
 	return b.z.index.find([]byte(key), hashString(key))
 }
 
-// remove takes an empty node away and, where they are left with nothing, the empty non-terminals above it.
+// remove deletes an empty node and the empty non-terminals above it that have no other child.
 func (b *Batch) remove(key string) {
 	b.replace(key, "")
 	b.adjustParent(key, -1)
@@ -93,18 +93,18 @@ func (b *Batch) write(d *draft) {
 	b.replace(d.key, string(d.append(nil)))
 }
 
-// replace puts node in the place of the node with this key; an empty node removes it.
+// replace replaces the node with this key. An empty node string removes it.
 func (b *Batch) replace(key, node string) {
 	x := &b.z.index
 	hash := hashString(key)
 	p := b.ownPage(x.page(hash))
-	s := p.slabs[p.place(hash)]
+	s := p.slabs[p.slot(hash)]
 	x.count += s.replace(key, hash, node)
 	p.set(hash, s)
-	b.relieve(hash)
+	b.splitFull(hash)
 }
 
-// ownPage returns the page at a place of the directory, copied if it is still shared with the served value.
+// ownPage returns the page at an entry of the directory. It copies a page that the served value still shares.
 func (b *Batch) ownPage(at int) *page {
 	p := b.z.index.pages[at]
 	if b.owned[p] {
@@ -116,7 +116,7 @@ func (b *Batch) ownPage(at int) *page {
 	return &c
 }
 
-// setPage puts p in all places of the directory that its depth covers.
+// setPage stores p in all entries of the directory that its depth covers.
 func (b *Batch) setPage(at int, p *page) {
 	x := &b.z.index
 	span := 1 << (x.depth - p.depth)
@@ -127,17 +127,17 @@ func (b *Batch) setPage(at int, p *page) {
 	b.owned[p] = true
 }
 
-// relieve splits the slab that a hash leads to until it is not too large.
-func (b *Batch) relieve(hash uint64) {
+// splitFull splits the slab of a hash until no part is too large.
+func (b *Batch) splitFull(hash uint64) {
 	x := &b.z.index
 	p := x.pages[x.page(hash)]
-	s := p.slabs[p.place(hash)]
+	s := p.slabs[p.slot(hash)]
 	if !s.isFull() {
 		return
 	}
 	depth := s.depth
-	p = b.makeRoom(hash, uint(depth)+1)
-	var half [2][]raw
+	p = b.ensureDepth(hash, uint(depth)+1)
+	var half [2][]rawNode
 	for _, r := range s.all() {
 		bit := r.hash >> (63 - depth) & 1
 		half[bit] = append(half[bit], r)
@@ -145,27 +145,27 @@ func (b *Batch) relieve(hash uint64) {
 	bit := uint64(1) << (63 - depth)
 	p.set(hash&^bit, makeSlab(half[0], depth+1))
 	p.set(hash|bit, makeSlab(half[1], depth+1))
-	b.relieve(hash &^ bit)
-	b.relieve(hash | bit)
+	b.splitFull(hash &^ bit)
+	b.splitFull(hash | bit)
 }
 
-// makeRoom makes the page that a hash leads to have places for slabs of a depth, and returns it.
-func (b *Batch) makeRoom(hash uint64, depth uint) *page {
+// ensureDepth gives the page of a hash slots for slabs of the given depth, and returns the page.
+func (b *Batch) ensureDepth(hash uint64, depth uint) *page {
 	x := &b.z.index
 	p := b.ownPage(x.page(hash))
 	switch {
-	case depth <= p.depth+p.fine:
+	case depth <= p.depth+p.slotBits:
 		return p
-	case p.fine < pageBits:
+	case p.slotBits < pageBits:
 		p.widen()
 		return p
 	case p.depth == x.depth:
-		x.pages = twice(x.pages)
+		x.pages = doubled(x.pages)
 		x.depth++
 	}
 	low, high := p.halves()
 	bit := uint64(1) << (63 - p.depth)
 	b.setPage(x.page(hash&^bit), low)
 	b.setPage(x.page(hash|bit), high)
-	return b.makeRoom(hash, depth)
+	return b.ensureDepth(hash, depth)
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Loader makes Nodes of a whole zone at once: from the store when the program starts, or from a zone file. It takes
-// record sets in canonical order of their names, as stores keep them, and needs no more than one pass.
+// Loader builds the Nodes of a whole zone at once: from the store when the program starts, or from a zone file. It
+// takes record sets in canonical order of their names, as stores keep them, and needs one pass.
 type Loader struct {
 	z     Nodes
-	path  []draft // the name being read, under the names above it; path[0] is the apex
+	path  []draft // drafts of the current name and of the names above it; path[0] is the apex
 	last  dnsname.Name
-	key   []byte // of last, as dnsname's AppendKey makes it
+	key   []byte // key of last, from dnsname's AppendKey
 	spare []byte
-	nodes strings.Builder // one after the other
+	nodes strings.Builder // finished nodes, one after the other
 	ends  []end
 	buf   []byte
 }
 
-// end is a finished node: its hash and where it ends.
+// end is the hash of a finished node and the offset of its end.
 type end struct {
 	hash uint64
 	at   int
 }
 
-// NewLoader begins an empty zone.
+// NewLoader returns a Loader for an empty zone.
 func NewLoader(id uuid.UUID, apex dnsname.Name) *Loader {
 	return &Loader{z: Nodes{id: id, apex: apex}, path: []draft{{}}, last: apex, key: apex.AppendKey(nil)}
 }
 
 // Overlay makes the zone an overlay.
-func (l *Loader) Overlay() { l.z.beOverlay() }
+func (l *Loader) Overlay() { l.z.setOverlay() }
 
-// Expect makes room for so many record sets at once: to grow into it again and again costs more than to fill it.
+// Expect allocates memory for so many record sets at once. Growing it step by step costs more than filling it.
 func (l *Loader) Expect(sets int) {
-	const usual = 48 // octets of a node with one address
+	const usual = 48 // bytes of a node with one address
 	l.nodes.Grow(sets * usual)
 	l.ends = make([]end, 0, sets+1)
 }
@@ -55,7 +55,7 @@ func (l *Loader) Add(s rr.Set) error {
 	}
 	key := s.Name.In(l.z.apex)
 	if s.Name != l.last {
-		next := s.Name.AppendKey(l.spare[:0]) // Compare would make both keys anew
+		next := s.Name.AppendKey(l.spare[:0]) // Compare would compute both keys again
 		if bytes.Compare(next, l.key) < 0 {
 			return fmt.Errorf("%s came after %s, out of order", s.Name, l.last)
 		}
@@ -71,7 +71,8 @@ func (l *Loader) Add(s rr.Set) error {
 	return nil
 }
 
-// descend closes the names that key is not below, and opens those on the way to it: empty non-terminals, and key.
+// descend closes the names that key is not below, and opens those between the deepest open name and key: empty
+// non-terminals, and key itself.
 func (l *Loader) descend(key string) {
 	labels := make([]int, 0, 16) // starts of the labels of key, leftmost first
 	for i := 0; i < len(key); i += 1 + int(key[i]) {
@@ -95,7 +96,7 @@ func (l *Loader) descend(key string) {
 	}
 }
 
-// open begins a name below the deepest open one, with the room that one before it had for sets.
+// open begins a name below the deepest open one. It reuses the memory of an earlier name for the sets.
 func (l *Loader) open(key string) {
 	n := len(l.path)
 	if n == cap(l.path) {
@@ -106,7 +107,7 @@ func (l *Loader) open(key string) {
 	l.path[n] = draft{key: key, sets: l.path[n].sets[:0]}
 }
 
-// close writes the deepest open name: everything below it has been seen.
+// close writes the deepest open name. All names below it have been read.
 func (l *Loader) close() {
 	d := &l.path[len(l.path)-1]
 	d.reflag()
@@ -128,29 +129,29 @@ func (l *Loader) Done() *Nodes {
 	l.ends, l.buf = nil, nil
 	b := Batch{z: &l.z, owned: map[*page]bool{}}
 	for i := range uint64(1) << depth {
-		b.relieve(i << (64 - depth))
+		b.splitFull(i << (64 - depth))
 	}
 	return &l.z
 }
 
-// bulkDepth is the depth at which slabs of so many nodes and octets are about two thirds full.
-func bulkDepth(nodes, octets int) uint {
+// bulkDepth returns the depth at which slabs of so many nodes and bytes are about two thirds full.
+func bulkDepth(nodes, size int) uint {
 	depth := uint(0)
-	for nodes>>depth > slabNodes*2/3 || nodes>>depth > slabFew && octets>>depth > slabOctets*2/3 {
+	for nodes>>depth > slabNodes*2/3 || nodes>>depth > minSlabNodes && size>>depth > slabBytes*2/3 {
 		depth++
 	}
 	return depth
 }
 
-// makeIndex spreads nodes over slabs of one depth.
+// makeIndex distributes nodes over slabs of one depth.
 func makeIndex(all string, ends []end, depth uint) index {
-	fine := min(depth, pageBits)
-	x := index{depth: depth - fine, count: len(ends), pages: make([]*page, 1<<(depth-fine))}
+	slotBits := min(depth, pageBits)
+	x := index{depth: depth - slotBits, count: len(ends), pages: make([]*page, 1<<(depth-slotBits))}
 	for i := range x.pages {
-		x.pages[i] = &page{depth: x.depth, fine: fine, slabs: make([]slab, 1<<fine)}
+		x.pages[i] = &page{depth: x.depth, slotBits: slotBits, slabs: make([]slab, 1<<slotBits)}
 	}
 	order, starts := byHash(ends, depth)
-	var nodes []raw
+	var nodes []rawNode
 	for s := range starts[1:] {
 		nodes = nodes[:0]
 		for _, i := range order[starts[s]:starts[s+1]] {
@@ -158,14 +159,14 @@ func makeIndex(all string, ends []end, depth uint) index {
 			if i > 0 {
 				from = ends[i-1].at
 			}
-			nodes = append(nodes, raw{ends[i].hash, all[from:ends[i].at]})
+			nodes = append(nodes, rawNode{ends[i].hash, all[from:ends[i].at]})
 		}
-		x.pages[s>>fine].slabs[s&(1<<fine-1)] = makeSlab(nodes, uint8(depth))
+		x.pages[s>>slotBits].slabs[s&(1<<slotBits-1)] = makeSlab(nodes, uint8(depth))
 	}
 	return x
 }
 
-// byHash orders nodes by the first bits of their hashes; those with the bits s are order[starts[s]:starts[s+1]].
+// byHash orders nodes by the first bits of their hashes. Those with the bits s are order[starts[s]:starts[s+1]].
 func byHash(ends []end, bits uint) (order, starts []int32) {
 	order, starts = make([]int32, len(ends)), make([]int32, 1<<bits+1)
 	for _, e := range ends {

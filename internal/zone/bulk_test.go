@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestLoaderRefusesDisorder: a name that comes too late is refused, and the loader goes on from where it was.
+// TestLoaderRefusesDisorder checks that a name out of order is refused, and that the loader can continue after it.
 func TestLoaderRefusesDisorder(t *testing.T) {
 	l := zone.NewLoader(uuid.New(), apex)
 	steps := []struct {

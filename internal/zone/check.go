@@ -5,7 +5,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// maxSet is the largest record set, in octets of its records: one that fits a message of 65535 octets with the longest
+// maxSet is the largest size of a record set in bytes: one that fits a message of 65,535 bytes with the longest
 // question and our OPT. A larger one could never be answered, only truncated over and over.
 const maxSet = 65000
 
@@ -17,8 +17,8 @@ func size(data []string) int {
 	return n
 }
 
-// Check says whether the sets of one name can stand together in the zone of the given apex. It is asked about the
-// state that a whole batch leaves behind, so a batch may turn a CNAME into an A.
+// Check returns an error when the sets of one name cannot coexist in the zone of the given apex. Callers check the
+// state after a whole batch, so a batch may turn a CNAME into an A.
 func Check(apex, name dnsname.Name, sets []RecordSet) error {
 	if !name.IsIn(apex) {
 		return placement("%s is not in zone %s", name, apex)
@@ -29,7 +29,8 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 			return placement("%s is not a type of record that a zone can hold", s.Type)
 		}
 		if n := size(s.Data); n > maxSet {
-			return placement("%d records of type %s at %s take %d octets; a message has room for %d", len(s.Data), s.Type, name, n, maxSet)
+			return placement("%d records of type %s at %s take %d bytes; a message has room for %d",
+				len(s.Data), s.Type, name, n, maxSet)
 		}
 		switch s.Type {
 		case rr.TypeSOA:
@@ -53,20 +54,20 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 				addresses++
 			}
 			others++
-		case rr.TypeRRSIG, rr.TypeNSEC: // RFC 4034 §2.5: they may stand beside a CNAME
+		case rr.TypeRRSIG, rr.TypeNSEC: // RFC 4034 §2.5: they may coexist with a CNAME
 		default:
 			others++
 		}
 	}
 	switch {
 	case cname > 0 && name == apex:
-		return placement("a CNAME cannot stand at the apex %s, beside its SOA and NS", apex)
+		return placement("a CNAME cannot exist at the apex %s, which has SOA and NS records", apex)
 	case cname > 0 && others > 0:
-		return placement("a CNAME cannot stand beside other records at %s", name) // RFC 1034 §3.6.2
+		return placement("a CNAME cannot coexist with other records at %s", name) // RFC 1034 §3.6.2
 	case cname > 1:
 		return placement("%s can have only one CNAME record", name) // RFC 2181 §10.1
 	case alias > 0 && addresses > 0:
-		return placement("an ALIAS cannot stand beside A or AAAA records at %s: it makes them", name)
+		return placement("an ALIAS cannot coexist with A or AAAA records at %s: it creates them", name)
 	case alias > 1:
 		return placement("%s can have only one ALIAS record", name)
 	case dname > 1:
@@ -75,8 +76,8 @@ func Check(apex, name dnsname.Name, sets []RecordSet) error {
 	return nil
 }
 
-// CheckOverlay says whether the sets of one name can be in an overlay: it owns single names, so it can neither be a zone of
-// its own nor give away what is below a name.
+// CheckOverlay returns an error when the sets of one name cannot be in an overlay. An overlay owns single names, so
+// it has no zone cut: neither its own apex nor a delegation.
 func CheckOverlay(name dnsname.Name, sets []RecordSet) error {
 	for _, s := range sets {
 		switch s.Type {
@@ -87,8 +88,9 @@ func CheckOverlay(name dnsname.Name, sets []RecordSet) error {
 	return nil
 }
 
-// NeedsApex says what a zone must have at its apex to be served: one SOA, and NS.
-func NeedsApex(apex dnsname.Name, sets []RecordSet) error {
+// CheckApex returns an error unless the sets of the apex include one SOA record and an NS record, which a served zone
+// needs.
+func CheckApex(apex dnsname.Name, sets []RecordSet) error {
 	var soa, ns bool
 	for _, s := range sets {
 		soa = soa || s.Type == rr.TypeSOA && len(s.Data) == 1

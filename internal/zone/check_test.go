@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestCheckSize: what no message can carry is refused when it is written, not truncated when it is asked for.
+// TestCheckSize checks that a set too large for any message is refused when it is written.
 func TestCheckSize(t *testing.T) {
 	addresses := func(n int) []string {
 		out := make([]string, n)
@@ -52,7 +52,8 @@ func TestCheckAlias(t *testing.T) {
 	}{
 		{"alone", []zone.RecordSet{alias}, true},
 		{"beside what it made", []zone.RecordSet{hidden, alias}, true},
-		{"beside MX and TXT", []zone.RecordSet{alias, plain(rr.TypeMX, "\x00\x0a"+name("m.test.")), plain(rr.TypeTXT, "\x01x")}, true},
+		{"beside MX and TXT", []zone.RecordSet{alias, plain(rr.TypeMX, "\x00\x0a"+name("m.test.")),
+			plain(rr.TypeTXT, "\x01x")}, true},
 		{"beside A", []zone.RecordSet{plain(rr.TypeA, "\xc0\x00\x02\x01"), alias}, false},
 		{"beside AAAA", []zone.RecordSet{alias, plain(rr.TypeAAAA, strings.Repeat("x", 16))}, false},
 		{"beside CNAME", []zone.RecordSet{plain(rr.TypeCNAME, name("c.test.")), alias}, false},

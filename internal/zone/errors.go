@@ -2,7 +2,7 @@ package zone
 
 import "fmt"
 
-// InvalidError says that a value cannot be taken, and which.
+// InvalidError reports that the value of a field is not valid.
 type InvalidError struct {
 	Field  string
 	Reason string
@@ -10,7 +10,7 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
 
-// PlacementError says that a record set cannot stand where it was put: beside a CNAME, outside its zone and the like.
+// PlacementError reports that a record set cannot exist at its name: beside a CNAME, outside its zone, and so on.
 type PlacementError struct{ Reason string }
 
 func (e *PlacementError) Error() string { return e.Reason }

@@ -2,33 +2,33 @@ package zone
 
 import "hash/maphash"
 
-// An index finds nodes by key. It is immutable; a batch makes the next one and copies only what it touches.
+// index finds nodes by key. It is immutable; a Batch builds the next one and copies only what it changes.
 //
-// It is an extendible hash table in two steps: a directory of pages, picked by the first bits of the hash, each an
-// array of slabs, picked by the next bits, each one string of about a hundred nodes. Directory and pages of a million
-// names are small enough to stay in a core's own cache, so that finding a node waits for memory twice: for its slot in
-// the slab and for the node. A change copies one slab, one page and the directory; growth splits one slab or one
-// page at a time, so no step costs in proportion to the zone. An ordered tree was measured at six times the time of a
-// hash lookup (design, section 7).
+// It is an extendible hash table in two steps. The first bits of the hash select a page from a directory. The next
+// bits select a slab of that page, which is one string of about a hundred nodes. Directory and pages of a million
+// names fit in a core's own cache, so finding a node waits for memory twice: for its slot in the slab and for the
+// node. A change copies one slab, one page and the directory. Growth splits one slab or one page at a time, so no
+// step costs in proportion to the zone. An ordered tree took six times as long as a hash lookup
+// (docs/designs/001-served-nodes.md).
 type index struct {
 	depth uint // the directory has 1<<depth entries
 	pages []*page
 	count int
 }
 
-// page is the slabs of the keys that share the first depth bits of their hash. A slab that shares fewer bits than there
-// are to pick one by stands in several places.
+// page holds the slabs of the keys that share the first depth bits of their hash. A slab whose keys share fewer bits
+// than select a slot fills several slots.
 type page struct {
-	depth uint
-	fine  uint // there are 1<<fine places
-	slabs []slab
+	depth    uint
+	slotBits uint // the page has 1<<slotBits slots
+	slabs    []slab
 }
 
-// pageBits bounds a page to 64 places, which are copied when a slab changes.
+// pageBits limits a page to 64 slots, which are copied when a slab changes.
 const pageBits = 6
 
-// seed keeps an attacker from choosing names that all fall into one slab. It is the same for every zone of the
-// process, and nothing outside it ever sees a hash.
+// seed prevents an attacker from choosing names that all hash to one slab. All zones of the process share it, and no
+// hash ever leaves the process.
 var seed = maphash.MakeSeed()
 
 func hashKey(key []byte) uint64    { return maphash.Bytes(seed, key) }
@@ -39,40 +39,40 @@ func newIndex() index {
 }
 
 func (x *index) page(hash uint64) int { return int(hash >> (64 - x.depth)) }
-func (p *page) place(hash uint64) int { return int(hash << p.depth >> (64 - p.fine)) }
+func (p *page) slot(hash uint64) int  { return int(hash << p.depth >> (64 - p.slotBits)) }
 
-// find returns the node with this key, of which hash is the hash.
+// find returns the node with this key, whose hash is hash.
 func (x *index) find(key []byte, hash uint64) Node {
 	p := x.pages[x.page(hash)]
-	return p.slabs[p.place(hash)].find(key, hash)
+	return p.slabs[p.slot(hash)].find(key, hash)
 }
 
-// set puts a slab in all places that its depth covers. There are places enough for it.
+// set stores a slab in all slots that its depth covers. The page must have slots for that depth.
 func (p *page) set(hash uint64, s slab) {
-	span := 1 << (p.depth + p.fine - uint(s.depth))
-	from := p.place(hash) &^ (span - 1)
+	span := 1 << (p.depth + p.slotBits - uint(s.depth))
+	from := p.slot(hash) &^ (span - 1)
 	for i := from; i < from+span; i++ {
 		p.slabs[i] = s
 	}
 }
 
-// widen doubles the places of a page.
+// widen doubles the slots of a page.
 func (p *page) widen() {
-	p.slabs = twice(p.slabs)
-	p.fine++
+	p.slabs = doubled(p.slabs)
+	p.slotBits++
 }
 
-// halves are the two pages that a page splits into. No slab is touched.
+// halves returns the two pages that a page splits into. The slabs do not change.
 func (p *page) halves() (low, high *page) {
 	n := len(p.slabs) / 2
-	half := page{depth: p.depth + 1, fine: p.fine - 1}
+	half := page{depth: p.depth + 1, slotBits: p.slotBits - 1}
 	low, high = new(half), new(half)
 	low.slabs = append([]slab(nil), p.slabs[:n]...)
 	high.slabs = append([]slab(nil), p.slabs[n:]...)
 	return low, high
 }
 
-func twice[T any](old []T) []T {
+func doubled[T any](old []T) []T {
 	wide := make([]T, 2*len(old))
 	for i, v := range old {
 		wide[2*i], wide[2*i+1] = v, v

@@ -10,16 +10,16 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// A node is one name of a zone, empty non-terminals included, in a form that the query path copies from:
+// A node is one name of a zone, which may be an empty non-terminal, in a form that the query path copies from:
 //
-//	key length 1, key, flags 1, children, sets, then for each set: type 2, size and flag, records, the records
+//	key length 1, key, flags 1, children, sets, then for each set: type 2, size and flag, number of records, the records
 //
 // The key is the name without the zone's apex. A record is ready for a message: owner as a pointer to the question
-// (0xC00C), type, class, TTL, length, data. Numbers without a size are of seven bits an octet, low ones first, as in
-// encoding/binary's Uvarint; those with one are little-endian, and those of the message big-endian.
+// (0xC00C), type, class, TTL, length, data. Numbers with a size above are little-endian, those of the message
+// big-endian, and all others are varints as in encoding/binary's Uvarint.
 //
-// Bytes instead of Go values, because a million small objects cost more in headers, pointers and garbage collection
-// than in data: this form takes about 40 bytes for a name with one address, which is most often one line of the cache.
+// Nodes are bytes instead of Go values, because a million small objects cost more in headers, pointers and garbage
+// collection than in data. A name with one address takes about 40 bytes, which is usually one cache line.
 const (
 	// recordHead is the size of a record before its data, with the owner as a pointer to the question.
 	recordHead = 2 + wire.RecordFixed
@@ -32,23 +32,24 @@ const (
 	flagDNAME
 )
 
-// setApexPointer marks a set whose every record ends in a pointer that must be set to where the zone's apex stands in
-// the message. NS, CNAME, PTR and MX data that end in the apex are stored so; it halves referrals and chains.
+// setApexPointer marks a set in which every record ends with a pointer to the zone's apex, which the writer of a
+// message must fill in. NS, CNAME, PTR and MX data that end with the apex are stored so. It halves referrals and
+// chains.
 const setApexPointer = 1
 
-// Node is a name found in a zone. The zero Node is none.
-type Node struct{ b string } // from the flags on
+// Node is a name found in a zone. The zero Node means that the name does not exist.
+type Node struct{ b string } // encoded node, beginning with its flags
 
-// Found reports whether there is such a name.
+// Found reports whether the name exists.
 func (n Node) Found() bool { return n.b != "" }
 
-// HasWildcard reports whether "*" exists right below this name.
+// HasWildcard reports whether "*" exists directly below this name.
 func (n Node) HasWildcard() bool { return n.b[0]&flagWildcard != 0 }
 
 // IsCut reports whether the zone delegates this name.
 func (n Node) IsCut() bool { return n.b[0]&flagCut != 0 }
 
-// HasDNAME reports whether the names below are redirected.
+// HasDNAME reports whether a DNAME redirects the names below.
 func (n Node) HasDNAME() bool { return n.b[0]&flagDNAME != 0 }
 
 // Records is a record set ready for a message.
@@ -56,10 +57,10 @@ type Records struct {
 	Type        rr.Type
 	Count       int
 	Wire        string // Count records; owners point to the question
-	ApexPointer bool   // the last two octets of each record must be pointed to the zone's apex
+	ApexPointer bool   // the last two bytes of each record must be pointed to the zone's apex
 }
 
-// Find is the set of type t at this name.
+// Find returns the set of type t at this name.
 func (n Node) Find(t rr.Type) (Records, bool) {
 	count, at := n.sets()
 	for ; count > 0; count-- {
@@ -72,7 +73,7 @@ func (n Node) Find(t rr.Type) (Records, bool) {
 	return Records{}, false
 }
 
-// First is the set of the lowest type at this name: what a query for ANY is answered with (RFC 8482 §4.1).
+// First returns the set of the lowest type at this name, the answer to a query for ANY (RFC 8482 §4.1).
 func (n Node) First() (Records, bool) {
 	count, at := n.sets()
 	if count == 0 {
@@ -82,13 +83,13 @@ func (n Node) First() (Records, bool) {
 	return r, true
 }
 
-// sets is the number of sets, which stand in ascending order of type, and where the first begins.
+// sets returns the number of sets, which are in ascending order of type, and the offset of the first.
 func (n Node) sets() (count, at int) {
 	_, at = uvarint(n.b, 1)
 	return uvarint(n.b, at)
 }
 
-// set is the set that begins at an octet, and where the next one does.
+// set returns the set at an offset, and the offset of the next one.
 func (n Node) set(at int) (r Records, next int) {
 	size, i := uvarint(n.b, at+2)
 	count, i := uvarint(n.b, i)
@@ -96,7 +97,7 @@ func (n Node) set(at int) (r Records, next int) {
 	return Records{rr.Type(le16(n.b, at)), count, n.b[i:next], size&setApexPointer != 0}, next
 }
 
-// skip is where the set after the one at an octet begins.
+// skip returns the offset of the set after the one at an offset.
 func (n Node) skip(at int) int {
 	size, i := uvarint(n.b, at+2)
 	_, i = uvarint(n.b, i)
@@ -113,8 +114,8 @@ func le16(s string, i int) uint16 {
 	return uint16(s[0]) | uint16(s[1])<<8
 }
 
-// uvarint is the number at an octet, and the octet behind it. Nearly all have one octet, which is worth a function
-// small enough to be inlined.
+// uvarint returns the number at an offset, and the offset after it. Nearly all numbers have one byte, so this
+// function is small enough to be inlined.
 func uvarint(s string, i int) (v, next int) {
 	if c := s[i]; c < 0x80 {
 		return int(c), i + 1
@@ -133,7 +134,7 @@ func longUvarint(s string, i int) (v, next int) {
 	}
 }
 
-// draft is a node being changed.
+// draft is a node that is being changed.
 type draft struct {
 	key      string
 	flags    byte
@@ -152,7 +153,7 @@ func (n Node) draft(key string) draft {
 	return d
 }
 
-// put sets or, with no records, removes a set.
+// put sets a set, or removes it when it has no records.
 func (d *draft) put(s Records) {
 	i, found := slices.BinarySearchFunc(d.sets, s.Type, func(a Records, t rr.Type) int { return int(a.Type) - int(t) })
 	switch {
@@ -202,7 +203,7 @@ func (d *draft) append(b []byte) []byte {
 	return b
 }
 
-// encode makes the records of a set ready for messages.
+// encode prepares the records of a set for messages.
 func encode(apex dnsname.Name, s rr.Set) Records {
 	out := Records{Type: s.Type, Count: len(s.Data)}
 	suffix := apexSuffix(apex, s)
@@ -221,15 +222,15 @@ func encode(apex dnsname.Name, s rr.Set) Records {
 	return out
 }
 
-// apexSuffix is the length of the apex at the end of each record's data when all of them end in it and may be
-// compressed; else 0. All or none, so that one flag tells for the whole set.
+// apexSuffix returns the length of the apex when the data of all records end with it and may be compressed, otherwise
+// 0. It is all or none, so that one flag holds for the whole set.
 func apexSuffix(apex dnsname.Name, s rr.Set) int {
 	if _, ok := rr.Compressible(s.Type); !ok || apex.IsRoot() || len(s.Data) == 0 {
 		return 0
 	}
 	for _, d := range s.Data {
 		target, ok := rr.Target(s.Type, d)
-		// Exact octets: a pointer must not change the case in which the target was written.
+		// Compare exact bytes: a pointer must not change the letter case in which the target was written.
 		if !ok || !target.IsIn(apex) || d[len(d)-len(apex.Wire()):] != apex.Wire() {
 			return 0
 		}

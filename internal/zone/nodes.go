@@ -16,21 +16,21 @@ type Nodes struct {
 	apex   dnsname.Name
 	serial uint32
 	index  index
-	cuts   int // delegations; while there are none, a query need not look for one
+	cuts   int // number of delegations; without any, a query need not search for one
 	dnames int
 	neg    NegativeSOA
 
 	overlay bool // only names with records are in it
 }
 
-// NegativeSOA is the SOA record as negative answers carry it: its TTL is the lesser of its own and MINIMUM
-// (RFC 2308 §3).
+// NegativeSOA is the SOA record of negative answers. Its TTL is the smaller of the record's TTL and MINIMUM (RFC 2308
+// §3).
 type NegativeSOA struct {
-	Wire    string // one record; its owner must be pointed to the zone's apex
-	Pointer [2]int // where in Wire two more pointers to the apex stand (MNAME, RNAME); 0 for none
+	Wire    string // one record; the writer must point its owner to the zone's apex
+	Pointer [2]int // offsets in Wire of two more pointers to the apex (MNAME, RNAME); 0 for none
 }
 
-// NewNodes is a zone without records.
+// NewNodes returns a zone without records.
 func NewNodes(id uuid.UUID, apex dnsname.Name) *Nodes {
 	z := &Nodes{id: id, apex: apex, index: newIndex()}
 	b := z.Edit()
@@ -38,45 +38,45 @@ func NewNodes(id uuid.UUID, apex dnsname.Name) *Nodes {
 	return b.Done()
 }
 
-// overlayTTL is how long a client may remember that a name of an overlay lacks a type: as long as it remembers a rule that
-// says no TTL of its own.
+// overlayTTL is how long a client may cache that a name of an overlay lacks a type, in seconds. It equals the TTL of
+// a rule without one.
 const overlayTTL = 30
 
-// beOverlay makes z an overlay. Its negative answers have an SOA that no record set holds; nobody transfers an overlay, so
-// the serial and the timers in it mean nothing.
-func (z *Nodes) beOverlay() {
+// setOverlay makes z an overlay. Its negative answers have an SOA that no record set holds. Nobody transfers an
+// overlay, so the serial and the timers in it have no meaning.
+func (z *Nodes) setOverlay() {
 	root := dnsname.Root
 	soa := SOA{MName: root, RName: root, Serial: 1, Refresh: 3600, Retry: 600, Expire: 86400, Minimum: overlayTTL}
 	z.setSOA(rr.NewSet(z.apex, rr.TypeSOA, overlayTTL, soa.Data()))
 	z.serial, z.overlay = 0, true
 }
 
-// IsOverlay reports whether names that are not in the zone are left to less specific zones.
+// IsOverlay reports whether the zone leaves names that it does not have to less specific zones.
 func (z *Nodes) IsOverlay() bool { return z.overlay }
 
-// ID is the zone's id.
+// ID returns the zone's id.
 func (z *Nodes) ID() uuid.UUID { return z.id }
 
-// Apex is the zone's name.
+// Apex returns the zone's name.
 func (z *Nodes) Apex() dnsname.Name { return z.apex }
 
-// Serial is the serial of the served SOA.
+// Serial returns the serial of the served SOA.
 func (z *Nodes) Serial() uint32 { return z.serial }
 
-// Names counts the names, empty non-terminals included.
+// Names returns the number of names, with empty non-terminals.
 func (z *Nodes) Names() int { return z.index.count }
 
-// HasCuts reports whether the zone delegates or redirects anything below its apex, so that a name must be looked for
-// from the apex down.
+// HasCuts reports whether the zone delegates or redirects anything below its apex, so that a lookup must descend from
+// the apex.
 func (z *Nodes) HasCuts() bool { return z.cuts+z.dnames > 0 }
 
-// Negative is the SOA for negative answers; false for a zone that has no SOA.
+// Negative returns the SOA for negative answers. It returns false for a zone without an SOA.
 func (z *Nodes) Negative() (NegativeSOA, bool) { return z.neg, z.neg.Wire != "" }
 
-// Find is the node of a name, given as its labels above the apex in lower-case wire form.
+// Find returns the node of a name, given as its labels below the apex in lower-case wire form.
 func (z *Nodes) Find(labels []byte) Node { return z.index.find(labels, hashKey(labels)) }
 
-// setSOA prepares the negative answers.
+// setSOA prepares the SOA of negative answers and the serial.
 func (z *Nodes) setSOA(s rr.Set) {
 	z.neg, z.serial = NegativeSOA{}, 0
 	if len(s.Data) != 1 {

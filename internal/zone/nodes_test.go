@@ -33,7 +33,7 @@ func (m model) put(s rr.Set) {
 	m[s.Name][s.Type] = s
 }
 
-// names is every name that must exist: those with records and all above them.
+// names returns every name that must exist: those with records and all names above them.
 func (m model) names() map[dnsname.Name]bool {
 	out := map[dnsname.Name]bool{apex: true}
 	for n := range m {
@@ -94,8 +94,8 @@ func data(t rr.Type, i int) string {
 	return dnsname.MustParse(fmt.Sprintf("n%d.example.org.", i)).Wire()
 }
 
-// TestBatchAgainstModel makes random changes and compares after each batch, and looks at an old value again at the
-// end: it must not have moved.
+// TestBatchAgainstModel makes random changes and compares with the model after each batch. At the end it checks that
+// an old value has not changed.
 func TestBatchAgainstModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	all := []dnsname.Name{apex}
@@ -141,7 +141,7 @@ func TestBatchAgainstModel(t *testing.T) {
 	check(t, old, oldModel, all)
 }
 
-// TestGrowth fills a zone far enough for pages to split, and empties it again.
+// TestGrowth fills a zone until pages split, and empties it again.
 func TestGrowth(t *testing.T) {
 	const n = 40_000
 	z := zone.NewNodes(uuid.New(), apex)
@@ -209,7 +209,7 @@ func TestLoaderEqualsBatch(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	s := zone.NewSnapshot() // grows several times on the way
+	s := zone.NewSnapshot() // grows several times during the test
 	name := func(i int) dnsname.Name { return dnsname.MustParse(fmt.Sprintf("z%d.example.org.", i)) }
 	var first *zone.Snapshot
 	for i := range 1500 {
@@ -239,7 +239,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotChangeIsSmall: a change of one zone among many copies next to nothing.
+// TestSnapshotChangeIsSmall checks that a change of one zone among many copies little memory.
 func TestSnapshotChangeIsSmall(t *testing.T) {
 	zones := make([]*zone.Nodes, 20_000)
 	for i := range zones {

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// A slab is the nodes of the keys whose hashes share their first bits, about a hundred, in groups of a few. A group is
+// slab holds the nodes of the keys whose hashes share their first bits, about a hundred, in groups of a few. A group is
+// empty or has the form
 //
-//	for each node: an octet of the hash, the node's size, the node; then padding; nodes 1
+//	for each node: one byte of the hash, the node's size, the node; then padding; the number of nodes in one byte
 //
-// or nothing. The number of nodes stands at the end so that the first and the last line of a group are asked of memory
-// at once; in between, every line would have to be waited for by itself.
+// The number of nodes stands at the end, so that the processor loads the first and the last cache line of a group at
+// the same time. In the other order it would wait for one line after the other.
 //
-// A slab takes one line of the cache, and all slabs of a million names half a megabyte.
+// A slab value takes one cache line, and all slab values of a million names half a megabyte.
 type slab struct {
 	nodes  string
 	count  uint16
-	depth  uint8             // bits of the hash that all keys share
-	unit   uint8             // groups begin at multiples of 1<<unit octets
+	depth  uint8             // number of leading hash bits that all keys share
+	unit   uint8             // groups begin at multiples of 1<<unit bytes
 	bounds [groups + 1]uint8 // in units; group g is from bounds[g] to bounds[g+1]
 }
 
@@ -28,29 +29,29 @@ const (
 	minUnit  = 4
 	maxUnits = 255
 
-	// A slab splits when it has more nodes or octets than this: it is what a change copies.
-	slabNodes  = 192
-	slabOctets = 16 << 10
-	// Large nodes are not worth a slab each until more than this many are in one.
-	slabFew = 8
-	// maxDepth ends splitting. Hashes that share so many bits do not occur in numbers.
+	// A slab with more nodes or bytes than this is split, because a change copies a whole slab.
+	slabNodes = 192
+	slabBytes = 16 << 10
+	// A slab of large nodes is not split until it has more than this many.
+	minSlabNodes = 8
+	// maxDepth ends splitting. Hashes that share so many bits practically do not occur.
 	maxDepth = 40
 )
 
-// isFull reports whether a slab has to be split.
+// isFull reports whether a slab must be split.
 func (s *slab) isFull() bool {
 	n := int(s.count)
-	return s.depth < maxDepth && (n > slabNodes || n > slabFew && len(s.nodes) > slabOctets)
+	return s.depth < maxDepth && (n > slabNodes || n > minSlabNodes && len(s.nodes) > slabBytes)
 }
 
-// groupOf is the group of a hash. It is made of bits that pick neither the page nor the slab.
+// groupOf returns the group of a hash. It uses bits that select neither the page nor the slab.
 func groupOf(hash uint64) int { return int(uint64(uint32(hash)) * groups >> 32) }
 
 func (s *slab) group(g int) string {
 	return s.nodes[int(s.bounds[g])<<(s.unit&63) : int(s.bounds[g+1])<<(s.unit&63)]
 }
 
-// find returns the node with this key, of which hash is the hash.
+// find returns the node with this key, whose hash is hash.
 func (s *slab) find(key []byte, hash uint64) Node {
 	b := s.group(groupOf(hash))
 	if b == "" {
@@ -68,14 +69,14 @@ func (s *slab) find(key []byte, hash uint64) Node {
 	return Node{}
 }
 
-// raw is a node, as octets from its key length on.
-type raw struct {
+// rawNode is an encoded node, beginning with its key length.
+type rawNode struct {
 	hash uint64
 	node string
 }
 
 // appendRaw appends the nodes of group g.
-func (s *slab) appendRaw(out []raw, g int) []raw {
+func (s *slab) appendRaw(out []rawNode, g int) []rawNode {
 	b := s.group(g)
 	if b == "" {
 		return out
@@ -84,23 +85,23 @@ func (s *slab) appendRaw(out []raw, g int) []raw {
 	for range b[len(b)-1] {
 		size, from := uvarint(b, at+1)
 		node := b[from : from+size]
-		out = append(out, raw{hashString(node[1 : 1+int(node[0])]), node})
+		out = append(out, rawNode{hashString(node[1 : 1+int(node[0])]), node})
 		at = from + size
 	}
 	return out
 }
 
-// all are the nodes of the slab.
-func (s *slab) all() []raw {
-	out := make([]raw, 0, s.count+1)
+// all returns the nodes of the slab.
+func (s *slab) all() []rawNode {
+	out := make([]rawNode, 0, s.count+1)
 	for g := range groups {
 		out = s.appendRaw(out, g)
 	}
 	return out
 }
 
-// makeSlab makes a slab of nodes whose hashes share depth bits. It puts them in another order.
-func makeSlab(nodes []raw, depth uint8) slab {
+// makeSlab builds a slab from nodes whose hashes share depth bits. It reorders nodes.
+func makeSlab(nodes []rawNode, depth uint8) slab {
 	s := slab{count: uint16(len(nodes)), depth: depth, unit: minUnit}
 	by := byGroup(nodes)
 	for !s.measure(&by) {
@@ -115,9 +116,9 @@ func makeSlab(nodes []raw, depth uint8) slab {
 	return s
 }
 
-// byGroup takes nodes apart into groups.
-func byGroup(nodes []raw) (by [groups][]raw) {
-	slices.SortFunc(nodes, func(a, b raw) int { return cmp.Compare(uint32(a.hash), uint32(b.hash)) })
+// byGroup divides nodes into groups.
+func byGroup(nodes []rawNode) (by [groups][]rawNode) {
+	slices.SortFunc(nodes, func(a, b rawNode) int { return cmp.Compare(uint32(a.hash), uint32(b.hash)) })
 	for i := 0; i < len(nodes); {
 		g := groupOf(nodes[i].hash)
 		j := i + 1
@@ -130,11 +131,11 @@ func byGroup(nodes []raw) (by [groups][]raw) {
 	return by
 }
 
-// measure sets the bounds of groups, and reports whether there are units enough for them.
-func (s *slab) measure(by *[groups][]raw) bool {
+// measure sets the bounds of groups. It returns false when they need too many units.
+func (s *slab) measure(by *[groups][]rawNode) bool {
 	end := 0
 	for g, nodes := range by {
-		end += units(groupOctets(nodes), s.unit)
+		end += units(groupBytes(nodes), s.unit)
 		if end > maxUnits {
 			return false
 		}
@@ -143,8 +144,8 @@ func (s *slab) measure(by *[groups][]raw) bool {
 	return true
 }
 
-// groupOctets is the size of a group of these nodes without its padding.
-func groupOctets(nodes []raw) int {
+// groupBytes returns the size of a group of these nodes without its padding.
+func groupBytes(nodes []rawNode) int {
 	if len(nodes) == 0 {
 		return 0
 	}
@@ -156,11 +157,11 @@ func groupOctets(nodes []raw) int {
 	return size
 }
 
-// units is how many units so many octets take.
-func units(octets int, unit uint8) int { return (octets + 1<<unit - 1) >> unit }
+// units returns how many units so many bytes take.
+func units(size int, unit uint8) int { return (size + 1<<unit - 1) >> unit }
 
 // writeGroup writes a group of these nodes.
-func writeGroup(b *strings.Builder, nodes []raw, unit uint8) {
+func writeGroup(b *strings.Builder, nodes []rawNode, unit uint8) {
 	if len(nodes) == 0 {
 		return
 	}
@@ -171,38 +172,38 @@ func writeGroup(b *strings.Builder, nodes []raw, unit uint8) {
 		b.Write(head[:1+n])
 		b.WriteString(r.node)
 	}
-	size := groupOctets(nodes)
+	size := groupBytes(nodes)
 	for range units(size, unit)<<unit - size {
 		b.WriteByte(0)
 	}
 	b.WriteByte(byte(len(nodes)))
 }
 
-// replace puts node in the place of the node with this key, and returns by how much the number of nodes changed. An
-// empty node removes it. The octets of s are not changed, but new ones take their place.
+// replace replaces the node with this key, and returns by how much the number of nodes changed. An empty node removes
+// the key. The old string stays unchanged; s gets a new one.
 func (s *slab) replace(key string, hash uint64, node string) (by int) {
 	g := groupOf(hash)
 	nodes := s.appendRaw(nil, g)
 	old := len(nodes)
-	nodes = slices.DeleteFunc(nodes, func(r raw) bool {
+	nodes = slices.DeleteFunc(nodes, func(r rawNode) bool {
 		return r.hash == hash && r.node[1:1+int(r.node[0])] == key
 	})
 	if node != "" {
-		nodes = append(nodes, raw{hash, node})
+		nodes = append(nodes, rawNode{hash, node})
 	}
 	by = len(nodes) - old
 	s.count += uint16(by)
 	if !s.splice(g, nodes) {
-		rest := slices.DeleteFunc(s.all(), func(r raw) bool { return groupOf(r.hash) == g })
+		rest := slices.DeleteFunc(s.all(), func(r rawNode) bool { return groupOf(r.hash) == g })
 		*s = makeSlab(append(rest, nodes...), s.depth)
 	}
 	return by
 }
 
-// splice puts nodes in the place of those of group g. It reports false, having done nothing, when there are not units
-// enough. The other groups are copied as they are: to make them anew would take ten times as long.
-func (s *slab) splice(g int, nodes []raw) bool {
-	moved := units(groupOctets(nodes), s.unit) - int(s.bounds[g+1]-s.bounds[g])
+// splice replaces the nodes of group g. It returns false, without a change, when the slab would need too many units.
+// It copies the other groups as bytes: encoding them again would take ten times as long.
+func (s *slab) splice(g int, nodes []rawNode) bool {
+	moved := units(groupBytes(nodes), s.unit) - int(s.bounds[g+1]-s.bounds[g])
 	if int(s.bounds[groups])+moved > maxUnits {
 		return false
 	}

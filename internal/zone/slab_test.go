@@ -15,12 +15,12 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// textData is TXT data of about so many octets.
-func textData(octets int) string {
-	return strings.Repeat("\xff"+strings.Repeat("t", 255), octets/256) + "\x01e"
+// textData returns TXT data of about so many bytes.
+func textData(size int) string {
+	return strings.Repeat("\xff"+strings.Repeat("t", 255), size/256) + "\x01e"
 }
 
-// TestNodesOfAllSizes: sizes from nothing to a full message, side by side, changed at random, keep their octets.
+// TestNodesOfAllSizes checks nodes of all sizes, from empty to a full message, under random changes.
 func TestNodesOfAllSizes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	sizes := []int{0, 256, 1024, 8 << 10, 60 << 10}
@@ -65,14 +65,16 @@ func checkTexts(t *testing.T, z *zone.Nodes, want map[dnsname.Name]string) {
 	for n, d := range want {
 		set, ok := z.Find([]byte(n.In(apex))).Find(rr.TypeTXT)
 		if !ok || set.Count != 1 || set.Wire[12:] != d {
-			t.Fatalf("%s: found %v, %d records in %d octets, want 1 with %d octets of data", n, ok, set.Count, len(set.Wire), len(d))
+			t.Fatalf("%s: found %v, %d records in %d octets, want 1 with %d octets of data", n, ok, set.Count, len(set.Wire),
+				len(d))
 		}
 	}
 }
 
-// TestChangeIsSmall: one change copies little, however large the zone is and whatever has to grow for it.
+// TestChangeIsSmall checks that one change copies little memory, whatever the size of the zone and whatever must
+// grow.
 func TestChangeIsSmall(t *testing.T) {
-	const n = 22_000 // slabs are about to split, and pages
+	const n = 22_000 // slabs and pages are about to split
 	z := zone.NewNodes(uuid.New(), apex)
 	b := z.Edit()
 	name := func(i int) dnsname.Name { return dnsname.MustParse(fmt.Sprintf("h%d.example.org.", i)) }

@@ -7,24 +7,24 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Snapshot is every served zone at one moment. It is immutable: queries read one Snapshot from beginning to end, so
-// they see a batch of changes whole or not at all, in however many zones it was made.
+// Snapshot is every served zone at one moment. It is immutable. A query reads one Snapshot from beginning to end, so
+// it sees all or nothing of a batch of changes, even across zones.
 type Snapshot struct {
-	depth  uint     // there are 1<<depth buckets, picked by the first bits of the hash
-	groups []*group // of buckets; a change of one zone copies one group, not all of them
+	depth  uint     // there are 1<<depth buckets, selected by the first bits of the hash
+	groups []*group // groups of buckets; a change of one zone copies one group, not all of them
 	count  int
-	labels int // most labels of any zone's name; it may be higher than true after a removal
+	labels int // largest number of labels of any zone's name; it may be too high after a removal
 }
 
 // group is neighbouring buckets.
-type group [groupSize][]placed
+type group [groupSize][]bucketEntry
 
-type placed struct {
+type bucketEntry struct {
 	hash uint64
 	zone *Nodes
 }
 
-// bucketMean is the mean number of zones in a bucket at which their number doubles.
+// bucketMean is the mean number of zones in a bucket at which the number of buckets doubles.
 const bucketMean = 8
 
 // groupSize is the number of buckets that a change copies. With 100,000 zones there are 256 groups of 64.
@@ -33,19 +33,19 @@ const (
 	groupSize  = 1 << groupDepth
 )
 
-// NewSnapshot holds the given zones.
+// NewSnapshot returns a Snapshot of the given zones.
 func NewSnapshot(zones ...*Nodes) *Snapshot {
 	s := &Snapshot{depth: groupDepth, groups: []*group{new(group)}}
 	return s.With(zones, nil)
 }
 
-// Len is the number of zones.
+// Len returns the number of zones.
 func (s *Snapshot) Len() int { return s.count }
 
-// MaxLabels is the number of labels beyond which no suffix of a name can be a zone.
+// MaxLabels returns the number of labels beyond which no suffix of a name can be a zone.
 func (s *Snapshot) MaxLabels() int { return s.labels }
 
-// Zone is the zone of exactly this name, in lower-case wire form; nil when there is none.
+// Zone returns the zone of exactly this name, in lower-case wire form, or nil.
 func (s *Snapshot) Zone(wire []byte) *Nodes {
 	hash := hashKey(wire)
 	at := s.bucket(hash)
@@ -60,7 +60,7 @@ func (s *Snapshot) Zone(wire []byte) *Nodes {
 // ZoneOf is Zone for a Name.
 func (s *Snapshot) ZoneOf(n dnsname.Name) *Nodes { return s.Zone([]byte(n.Wire())) }
 
-// All walks the zones in no order.
+// All returns the zones in no order.
 func (s *Snapshot) All() iter.Seq[*Nodes] {
 	return func(yield func(*Nodes) bool) {
 		for _, g := range s.groups {
@@ -75,7 +75,7 @@ func (s *Snapshot) All() iter.Seq[*Nodes] {
 	}
 }
 
-// With returns a Snapshot in which put zones are present in their given state and removed ones are absent.
+// With returns a Snapshot with the zones of put in their given state and without the zones of remove.
 func (s *Snapshot) With(put []*Nodes, remove []dnsname.Name) *Snapshot {
 	next := draftSnapshot{Snapshot: *s, owned: map[*group]bool{}}
 	next.groups = slices.Clone(s.groups)
@@ -91,13 +91,13 @@ func (s *Snapshot) With(put []*Nodes, remove []dnsname.Name) *Snapshot {
 
 func (s *Snapshot) bucket(hash uint64) uint64 { return hash >> (64 - s.depth) }
 
-// draftSnapshot is a Snapshot that is not yet shared. Groups that it owns are its own too.
+// draftSnapshot is a Snapshot that is not yet shared. It may change the groups in owned.
 type draftSnapshot struct {
 	Snapshot
 	owned map[*group]bool
 }
 
-// replace changes one zone.
+// replace replaces the zone n by z, or removes it when z is nil.
 func (s *draftSnapshot) replace(n dnsname.Name, z *Nodes) {
 	if z != nil && s.count >= bucketMean<<s.depth {
 		s.double()
@@ -106,10 +106,10 @@ func (s *draftSnapshot) replace(n dnsname.Name, z *Nodes) {
 	at := s.bucket(hash)
 	g := s.ownGroup(at / groupSize)
 	old := g[at%groupSize]
-	next := slices.DeleteFunc(slices.Clone(old), func(p placed) bool { return p.zone.apex == n })
+	next := slices.DeleteFunc(slices.Clone(old), func(p bucketEntry) bool { return p.zone.apex == n })
 	s.count += len(next) - len(old)
 	if z != nil {
-		next = append(next, placed{hash, z})
+		next = append(next, bucketEntry{hash, z})
 		s.count++
 	}
 	g[at%groupSize] = next
@@ -126,7 +126,7 @@ func (s *draftSnapshot) ownGroup(at uint64) *group {
 	return g
 }
 
-// double spreads the zones over twice as many buckets. It touches every zone, once in as many additions.
+// double spreads the zones over twice as many buckets. It touches every zone, but only after as many additions.
 func (s *draftSnapshot) double() {
 	old := s.Snapshot
 	s.depth++
@@ -139,6 +139,6 @@ func (s *draftSnapshot) double() {
 		hash := hashString(z.apex.Wire())
 		at := s.bucket(hash)
 		b := &s.groups[at/groupSize][at%groupSize]
-		*b = append(*b, placed{hash, z})
+		*b = append(*b, bucketEntry{hash, z})
 	}
 }

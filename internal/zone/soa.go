@@ -13,7 +13,7 @@ type SOA struct {
 	Serial, Refresh, Retry, Expire, Minimum uint32
 }
 
-// ParseSOA reads SOA data.
+// ParseSOA parses SOA data in wire form.
 func ParseSOA(data string) (SOA, bool) {
 	m, n, err := dnsname.FromWire([]byte(data))
 	if err != nil {
@@ -28,7 +28,7 @@ func ParseSOA(data string) (SOA, bool) {
 	return SOA{m, r, num(0), num(1), num(2), num(3), num(4)}, true
 }
 
-// Data is s in wire form.
+// Data returns s in wire form.
 func (s SOA) Data() string {
 	b := []byte(s.MName.Wire() + s.RName.Wire())
 	for _, v := range []uint32{s.Serial, s.Refresh, s.Retry, s.Expire, s.Minimum} {
@@ -37,7 +37,7 @@ func (s SOA) Data() string {
 	return string(b)
 }
 
-// WithSerial is SOA data with another serial, its names as they were written.
+// WithSerial returns SOA data with another serial. The letter case of its names does not change.
 func WithSerial(data string, serial uint32) string {
 	if len(data) < 20 {
 		return data
@@ -46,7 +46,7 @@ func WithSerial(data string, serial uint32) string {
 	return data[:at] + string(binary.BigEndian.AppendUint32(nil, serial)) + data[at+4:]
 }
 
-// MailboxName is an email address as the RNAME of an SOA: dots of the local part stay inside the first label.
+// MailboxName returns an email address as the RNAME of an SOA. Dots of the local part stay inside the first label.
 func MailboxName(email string) (dnsname.Name, bool) {
 	local, domain, ok := strings.Cut(email, "@")
 	if !ok || local == "" || strings.Contains(domain, "@") {

@@ -1,15 +1,16 @@
 package zone
 
-// Walk calls fn with every record set of the zone until it returns false: names in no order, all sets of a name one after
-// the other. labels is the name without the apex, in wire form and lower case. It reports whether it came to the end.
+// Walk calls fn with every record set of the zone until fn returns false. Names come in no order, all sets of a name
+// together. labels is the name without the apex, in wire form and lower case. Walk reports whether it reached the
+// end.
 func (z *Nodes) Walk(fn func(labels string, r Records) bool) bool {
 	x := &z.index
 	for i := 0; i < len(x.pages); {
 		p := x.pages[i]
-		i += 1 << (x.depth - p.depth) // a page stands in several places when others are split finer
+		i += 1 << (x.depth - p.depth) // a page fills several entries when other pages are split finer
 		for j := 0; j < len(p.slabs); {
 			s := &p.slabs[j]
-			j += 1 << (p.depth + p.fine - uint(s.depth))
+			j += 1 << (p.depth + p.slotBits - uint(s.depth))
 			if !s.walk(fn) {
 				return false
 			}

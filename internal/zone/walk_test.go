@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestWalk has zones grown one by one and at once, of sizes on both sides of every split.
+// TestWalk walks zones that were built set by set and at once, with sizes on both sides of every split.
 func TestWalk(t *testing.T) {
 	apex := dnsname.MustParse("example.org.")
 	for _, size := range []int{0, 1, 7, 192, 193, 3000} {
@@ -41,7 +41,8 @@ func TestWalk(t *testing.T) {
 		for i := range size {
 			n := dnsname.MustParse(fmt.Sprintf("h%d.ent%d.example.org.", i, i%7)).In(apex)
 			if seen[fmt.Sprint(n, rr.TypeA)] != 2 || seen[fmt.Sprint(n, rr.TypeTXT)] != 1 {
-				t.Fatalf("%d names: h%d was seen with %d and %d records", size, i, seen[fmt.Sprint(n, rr.TypeA)], seen[fmt.Sprint(n, rr.TypeTXT)])
+				t.Fatalf("%d names: h%d was seen with %d and %d records", size, i, seen[fmt.Sprint(n, rr.TypeA)],
+					seen[fmt.Sprint(n, rr.TypeTXT)])
 			}
 		}
 		calls := 0
@@ -51,7 +52,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalkWhileGrowing looks at a zone between all the splits of its index.
+// TestWalkWhileGrowing walks a zone after each step of its growth.
 func TestWalkWhileGrowing(t *testing.T) {
 	apex := dnsname.MustParse("example.org.")
 	z := zone.NewNodes(uuid.New(), apex)

@@ -1,5 +1,8 @@
-// Package zone holds zones: what an owner says of one (Zone, RecordSet), and what the query path reads of all of them
-// (Nodes, Snapshot).
+// Package zone holds DNS zones in two forms: rows as the owner edits them, and nodes as the query path serves them.
+//
+// Zone and RecordSet in zone.go are the rows. Snapshot in snapshot.go is all served zones at one moment; each is a
+// Nodes (nodes.go), which finds a Node (node.go) for a name. Start with Snapshot.Zone and Nodes.Find for reading, and
+// with Batch in batch.go for changes. Check in check.go decides which record sets may coexist at a name.
 package zone
 
 import (
@@ -11,37 +14,38 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Kind says where a zone's records come from.
+// Kind is the source of a zone's records.
 type Kind string
 
-// The kinds of zones; the first three words are Designate's.
+// The kinds of zones. The first three words are those of Designate.
 const (
 	Primary   Kind = "PRIMARY"
 	Secondary Kind = "SECONDARY"
 	Catalog   Kind = "CATALOG"
-	// Overlay zones have some names answered and leave all others to less specific zones (docs/designs/005).
+	// Overlay zones answer single names and leave all others to less specific zones (docs/designs/005-overlay-zones.md).
 	Overlay Kind = "OVERLAY"
 )
 
-// Zone is what its owner says of a zone, and what the program keeps count of. Its records are RecordSets.
+// Zone is the settings that the owner gives a zone, and the counters that nameplane keeps. Its records are
+// RecordSets.
 type Zone struct {
 	ID          uuid.UUID
 	Name        dnsname.Name
-	Project     string // the owner; other projects do not see it unless it is shared with them
+	Project     string // the owner; other projects see the zone only when it is shared with them
 	Kind        Kind
 	Email       string
-	TTL         uint32 // of record sets that have none of their own
+	TTL         uint32 // default for record sets without a TTL
 	Serial      uint32
 	Description *string
 	Pool        uuid.UUID
 	Masters     []string
 	Attributes  map[string]string
-	Version     int       // steps with every change of the zone's own fields
-	Created     time.Time // UTC, microseconds
-	Updated     time.Time // zero while never updated
-	Sets        int       // record sets, managed ones included
-	Records     int       // records in them
-	Bytes       int       // of their names and data
+	Version     int       // incremented with every change of the zone's own fields
+	Created     time.Time // UTC, in microseconds
+	Updated     time.Time // zero before the first update
+	Sets        int       // number of record sets, with the managed ones
+	Records     int       // number of records in them
+	Bytes       int       // size of their names and data
 }
 
 // RecordSet is a record set as its owner wrote it.
@@ -50,18 +54,17 @@ type RecordSet struct {
 	Zone        uuid.UUID
 	Name        dnsname.Name
 	Type        rr.Type
-	TTL         *uint32  // nil: the zone's
-	Data        []string // as in rr.Set; may be empty, then nothing is served
+	TTL         *uint32  // nil: the zone's TTL
+	Data        []string // as in rr.Set; when empty, nothing is served
 	Description *string
-	Managed     bool // the program's own: SOA and apex NS
-	Hidden      bool // made of an ALIAS of the same name: on the wire only, neither listed nor counted
+	Managed     bool // created by nameplane: SOA and apex NS
+	Hidden      bool // derived from an ALIAS of the same name: served, but neither listed nor counted
 	Version     int
 	Created     time.Time
-	Updated     time.Time // zero while never updated
+	Updated     time.Time // zero before the first update
 }
 
-// Served is the record set that goes on the wire, with the TTL it has in a zone of the given default. An ALIAS has no
-// records there.
+// Served returns the record set to serve, with zoneTTL when it has no TTL. An ALIAS is not served.
 func (s RecordSet) Served(zoneTTL uint32) rr.Set {
 	if s.Type == rr.TypeALIAS {
 		return rr.Set{Name: s.Name, Type: s.Type}
@@ -73,8 +76,8 @@ func (s RecordSet) Served(zoneTTL uint32) rr.Set {
 	return rr.Set{Name: s.Name, Type: s.Type, TTL: ttl, Data: s.Data}
 }
 
-// NextSerial is the serial of the commit that follows old at the given time: max(old+1, unix seconds), in the
-// arithmetic of RFC 1982, where 0 is skipped because some secondaries take it for "none".
+// NextSerial returns the serial of the commit that follows old at the given time: max(old+1, Unix seconds), in the
+// arithmetic of RFC 1982. It skips 0, because some secondaries treat 0 as "no serial".
 func NextSerial(old uint32, now time.Time) uint32 {
 	next := old + 1
 	if sec := uint32(now.Unix()); int32(sec-next) > 0 {
