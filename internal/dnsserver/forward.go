@@ -145,7 +145,7 @@ func (h *handler) isExternal(name []byte) bool {
 func (h *handler) probeZones(name, room []byte) {
 	p := &h.forwards.probe
 	p.Msg = appendQuestion(room[:0], name)
-	p.Limit, p.Turn = len(room), h.reply.Turn
+	p.Limit, p.Rotation = len(room), h.reply.Rotation
 	lookup.Answer(h.snapshot, lookup.Question{Name: name, Type: h.q.qtype}, p)
 	p.Zone = nil
 }

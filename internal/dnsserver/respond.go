@@ -228,7 +228,7 @@ func (h *handler) lookup() int {
 		r.Kind, r.Rcode = lookup.ServFail, wire.RcodeServFail
 		return wire.EDENotReady
 	}
-	r.Turn++
+	r.Rotation++
 	lookup.Answer(h.snapshot, lookup.Question{Name: h.q.name, Type: h.q.qtype}, r)
 	if h.q.qclass == wire.ClassANY {
 		r.Authoritative = false // RFC 1035 §6.2: no server is authoritative for all classes

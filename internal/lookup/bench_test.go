@@ -18,7 +18,7 @@ import (
 
 const million = 1_000_000
 
-// bigZone has a million names with one address each, and one in a hundred of them a CNAME instead.
+// bigZone returns a zone of a million names with one address each. One in a hundred has a CNAME instead.
 func bigZone(b *testing.B) *zone.Snapshot {
 	b.Helper()
 	sets := make([]rr.Set, 0, million+2)
@@ -97,7 +97,8 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// BenchmarkMap finds the same names in a Go map: what a lookup costs that does nothing else, on the machine of the moment.
+// BenchmarkMap finds the same names in a Go map. It shows the cost of a bare lookup on the same machine at the same
+// time.
 func BenchmarkMap(b *testing.B) {
 	m := make(map[string]*[16]byte, million)
 	for i := range million {
@@ -117,10 +118,11 @@ func BenchmarkMap(b *testing.B) {
 	_ = sum
 }
 
-// BenchmarkTurns asks and looks into a Go map turn by turn, a few thousand times each, and reports the least time of each: on a
-// machine that others use too, whole runs say more about them than about us. One operation is a turn of all.
-func BenchmarkTurns(b *testing.B) {
-	const turn, turns = 1 << 12, 1 << 5
+// BenchmarkInterleaved alternates lookups and reads of a Go map, a few thousand each, and reports the shortest time
+// of each. On a shared machine, whole runs measure the other load more than the code. One operation is one round of
+// all.
+func BenchmarkInterleaved(b *testing.B) {
+	const round, rounds = 1 << 12, 1 << 5
 	snap := bigZone(b)
 	m := make(map[string]*[16]byte, million)
 	for i := range million {
@@ -149,7 +151,7 @@ func BenchmarkTurns(b *testing.B) {
 	for i := range kinds {
 		k := &kinds[i]
 		k.least = time.Hour
-		for range turn * turns {
+		for range round * rounds {
 			k.names = append(k.names, []byte(dnsname.MustParse(fmt.Sprintf(k.form, rand.IntN(million))).Wire()))
 		}
 	}
@@ -158,13 +160,13 @@ func BenchmarkTurns(b *testing.B) {
 		for i := range kinds {
 			k := &kinds[i]
 			start := time.Now()
-			for _, name := range k.names[n%turns*turn:][:turn] {
+			for _, name := range k.names[n%rounds*round:][:round] {
 				k.ask(name)
 			}
 			k.least = min(k.least, time.Since(start))
 		}
 	}
 	for _, k := range kinds {
-		b.ReportMetric(float64(k.least.Nanoseconds())/turn, k.unit)
+		b.ReportMetric(float64(k.least.Nanoseconds())/round, k.unit)
 	}
 }

@@ -1,5 +1,7 @@
-// Package lookup finds the answer to a question in a snapshot of zones, by the steps of RFC 1034 §4.3.2, and writes it
-// into a message without allocating.
+// Package lookup finds the answer to a question in a snapshot of zones and writes it into a message without allocating.
+//
+// Start with Answer in lookup.go: it follows the steps of RFC 1034 §4.3.2. descend.go finds a name below a zone's apex,
+// and write.go appends the records.
 package lookup
 
 import (
@@ -12,18 +14,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Kind says what an answer is. Rate limiting and metrics tell answers apart by it.
+// Kind is the kind of an answer. Rate limits and metrics distinguish answers by it.
 type Kind uint8
 
 // The kinds of answers.
 const (
-	Refused  Kind = iota // no zone of ours holds the name
-	Positive             // records of the type that was asked, or a chain of CNAMEs
+	Refused  Kind = iota // none of our zones contains the name
+	Positive             // records of the requested type, or a chain of CNAMEs
 	NoData               // the name exists, the type does not
 	NXDomain             // the name does not exist
-	Referral             // the name is in a zone that was delegated
-	ServFail             // the zone is ours but has no SOA, so nothing can be said
-	YXDomain             // a DNAME made a name that is too long
+	Referral             // the name is below a delegation
+	ServFail             // the zone is ours but has no SOA, so it cannot be answered
+	YXDomain             // a DNAME produced a name that is too long
 	numKinds
 )
 
@@ -34,51 +36,54 @@ func (k Kind) String() string {
 	return [...]string{"refused", "positive", "nodata", "nxdomain", "referral", "servfail", "yxdomain"}[k]
 }
 
-// questionAt is where the question's name begins in every message.
+// questionAt is the offset of the question's name in every message.
 const questionAt = wire.HeaderSize
 
-// Reply is where an answer goes. The caller sets Msg and Limit; Answer sets the rest. A Reply can be used again.
+// Reply receives an answer. The caller sets Msg, Limit and Rotation; Answer sets the other fields. A Reply can be
+// reused.
 type Reply struct {
-	Msg   []byte // header and question; records are appended in place
-	Limit int    // most octets Msg may come to have; at most cap(Msg), so that nothing is ever allocated
+	Msg   []byte // header and question; records are appended in the same memory
+	Limit int    // largest length of Msg; at most cap(Msg), so that nothing is ever allocated
 
 	Kind          Kind
 	Rcode         uint8
 	Authoritative bool
 	Truncated     bool
-	Synthesized   bool // a wildcard or a DNAME gave part of the answer, as it would for names without end
-	Answers       int  // records in the three sections
+	Synthesized   bool // a wildcard or a DNAME gave part of the answer, as it would for any number of names
+	Answers       int  // numbers of records in the three sections
 	Authorities   int
 	Additionals   int
-	Zone          *zone.Nodes // the zone of the question; nil when it is not ours
+	Zone          *zone.Nodes // the zone of the question; nil when it is in none of ours
 
-	// Encloser is where in the name of the question its closest encloser begins, if the wildcard below that answers for
-	// the name (RFC 4592 §3.3.1), and 0 otherwise. It says nothing of overlays and of names that a chain leads to.
+	// Encloser is the offset in the question's name at which its closest encloser begins, if the wildcard below that
+	// answers for the name (RFC 4592 §3.3.1), and 0 otherwise. It is not set for overlays and for later names of a
+	// chain.
 	Encloser int
 
-	// Turn says with which record an overlay's sets begin. The caller steps it from question to question.
-	Turn uint32
+	// Rotation selects the record with which the sets of an overlay begin. The caller increments it from question to
+	// question.
+	Rotation uint32
 
-	root int   // where in the message the root label stands
-	held place // what an overlay has of the name
+	root    int   // offset of the root label in the message
+	overlay found // the node of an overlay that findZone found
 
 	cur     name
-	target  [dnsname.MaxWire]byte // holds cur after the first step of a chain
+	target  [dnsname.MaxWire]byte // memory of cur after the first step of a chain
 	scratch [dnsname.MaxWire]byte
 	seen    [wire.MaxChain + 1]uint64 // hashes of the names of a chain
 	dnames  [wire.MaxChain]uint64     // hashes of the owners of the DNAMEs in the answer
 	numDN   int
 }
 
-// Question is what is asked: a name in lower-case wire form, root label included, and a type. The same name, in the
-// case of the client, stands at octet 12 of the message.
+// Question is a name in lower-case wire form, with the root label, and a type. The same name, in the client's letter
+// case, stands at offset 12 of the message.
 type Question struct {
 	Name []byte
 	Type rr.Type
 }
 
-// Answer looks q up and appends the answer to r.Msg. When the answer does not fit, Truncated is set, and what is there
-// are whole record sets.
+// Answer looks up q and appends the answer to r.Msg. When the answer does not fit, it sets Truncated, and Msg
+// contains only complete record sets.
 func Answer(s *zone.Snapshot, q Question, r *Reply) {
 	r.Kind, r.Rcode, r.Zone = Refused, wire.RcodeRefused, nil
 	r.Authoritative, r.Truncated, r.Synthesized = false, false, false
@@ -90,19 +95,20 @@ func Answer(s *zone.Snapshot, q Question, r *Reply) {
 		return
 	}
 	r.Zone, r.Rcode, r.Authoritative = z, wire.RcodeNoError, true
-	for hop := range wire.MaxChain { // what was collected until then is the answer
+	for hop := range wire.MaxChain { // a longer chain is answered with the records until then
 		if !r.step(z, q.Type) || r.inLoop(hop, q.Name) {
 			return
 		}
 		// RFC 1034 §4.3.2 step 3a: go back to step 1 with the new name.
 		if z = r.findZone(s, q.Type); z == nil {
-			return // the chain leaves our zones: the rest is the resolver's to find
+			return // the chain leaves our zones: the resolver must find the rest
 		}
 	}
 }
 
-// inLoop reports whether a chain has come back to a name it was at. What the loop consists of is answered once; going
-// round until wire.MaxChain would give an attacker a large answer for a small question. Names are compared by keyed hash.
+// inLoop reports whether a chain has returned to an earlier name. The records of a loop are answered once: repeating
+// them until wire.MaxChain would give an attacker a large answer for a small question. Names are compared by keyed
+// hash.
 func (r *Reply) inLoop(hop int, first []byte) bool {
 	if hop == 0 {
 		r.seen[0] = maphash.Bytes(seed, first)
@@ -117,8 +123,8 @@ func (r *Reply) inLoop(hop int, first []byte) bool {
 
 var seed = maphash.MakeSeed()
 
-// findZone is the most specific zone that holds the name (RFC 1034 §4.3.2 step 2); an overlay holds only what it has
-// records for. For DS it is the parent's side of a cut, if we have it (RFC 4035 §3.1.4.1).
+// findZone returns the most specific zone that contains the name (RFC 1034 §4.3.2 step 2). An overlay contains only
+// names with records. For DS it is the parent's side of a cut, if we have it (RFC 4035 §3.1.4.1).
 func (r *Reply) findZone(s *zone.Snapshot, t rr.Type) *zone.Nodes {
 	var child *zone.Nodes
 	n := &r.cur
@@ -142,35 +148,35 @@ func (r *Reply) findZone(s *zone.Snapshot, t rr.Type) *zone.Nodes {
 	return child
 }
 
-// inOverlay reports whether an overlay answers the name: it, or the wildcard that stands for it, has records there. step goes
-// on with the node that was found.
+// inOverlay reports whether an overlay answers the name: the name, or the wildcard that covers it, has records there.
+// It stores the node in r.overlay for step.
 func (r *Reply) inOverlay(z *zone.Nodes, apex int) bool {
 	p := r.descend(z, apex, rr.TypeANY)
-	if p.what == missing && !p.node.HasWildcard() {
+	if p.outcome == missing && !p.node.HasWildcard() {
 		return false
 	}
-	if p.what == missing {
+	if p.outcome == missing {
 		p.node = z.Find(r.wildcard(p.off, apex))
 	}
 	_, has := p.node.First()
-	r.held = p
+	r.overlay = p
 	return has
 }
 
-// wildcard is "*" below the part of the name from octet off on, as a key of the zone.
+// wildcard returns "*" below name[off:apex] as a key of the zone.
 func (r *Reply) wildcard(off, apex int) []byte {
 	return append(append(r.scratch[:0], 1, '*'), r.cur.wire[off:apex]...)
 }
 
-// step is one turn of RFC 1034 §4.3.2 step 3 in zone z. It reports whether a CNAME or DNAME leads on to another name.
+// step does RFC 1034 §4.3.2 step 3 in zone z. It reports whether a CNAME or DNAME leads to another name.
 func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 	apex := len(r.cur.wire) - len(z.Apex().Wire())
 	if z.IsOverlay() {
-		r.Synthesized = r.Synthesized || r.held.what == missing
-		return r.at(z, r.held.node, apex, t)
+		r.Synthesized = r.Synthesized || r.overlay.outcome == missing
+		return r.at(z, r.overlay.node, apex, t)
 	}
 	p := r.descend(z, apex, t)
-	switch p.what {
+	switch p.outcome {
 	case cut:
 		r.refer(z, p, apex)
 		return false
@@ -193,7 +199,7 @@ func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 // at answers from the sets of one node.
 func (r *Reply) at(z *zone.Nodes, n zone.Node, apex int, t rr.Type) bool {
 	if t == rr.TypeANY {
-		// RFC 8482 §4.1: one set is enough of an answer, and nothing for an amplifier.
+		// RFC 8482 §4.1: one set is a sufficient answer, and too small for amplification.
 		if set, ok := n.First(); ok {
 			r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers)
 			r.Kind = Positive

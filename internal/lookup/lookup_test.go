@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// set makes a record set of a line such as "www.example.org. 300 A 192.0.2.1 | 192.0.2.2".
+// set parses a line such as "www.example.org. 300 A 192.0.2.1 | 192.0.2.2" as a record set.
 func set(t testing.TB, line string) rr.Set {
 	t.Helper()
 	f := strings.SplitN(line, " ", 4)
@@ -45,7 +45,8 @@ func set(t testing.TB, line string) rr.Set {
 
 const soaData = "ns.example.org. hostmaster.example.org. 1 3600 600 86400 60"
 
-// build makes a snapshot and a reference of zones, each given as its apex and its lines; every zone gets SOA and NS.
+// build returns a snapshot and a reference of the same zones, each given as its apex and its lines. Every zone gets
+// SOA and NS.
 func build(t testing.TB, zones map[string][]string) (*zone.Snapshot, *reference) {
 	t.Helper()
 	ref := newReference()
@@ -63,7 +64,7 @@ func build(t testing.TB, zones map[string][]string) (*zone.Snapshot, *reference)
 	return zone.NewSnapshot(nodes...), ref
 }
 
-// ask asks snap and returns the answer in the reference's words.
+// ask looks up a name in snap and returns the answer in the form of the reference.
 func ask(t testing.TB, snap *zone.Snapshot, n dnsname.Name, typ rr.Type) refAnswer {
 	t.Helper()
 	r := reply(n, typ, 65535)
@@ -89,7 +90,8 @@ func parse(t testing.TB, r *lookup.Reply) refAnswer {
 	if err := m.Unpack(b); err != nil {
 		t.Fatalf("reply does not unpack: %v\n%x", err, b)
 	}
-	a := refAnswer{rcode: int(r.Rcode), aa: r.Authoritative, answer: texts(m.Answer), auth: texts(m.Ns), glue: texts(m.Extra)}
+	a := refAnswer{rcode: int(r.Rcode), aa: r.Authoritative, answer: texts(m.Answer), auth: texts(m.Ns),
+		glue: texts(m.Extra)}
 	sort.Strings(a.glue)
 	return a
 }
@@ -147,7 +149,8 @@ func TestAnswer(t *testing.T) {
 		"child.example.org.", "www.child.example.org.", "zz.child.example.org.", "example.com.", ".", "org.",
 		"deep.a.example.net.", "a.example.net.", "x.a.example.net.", "attacker.example.example.org.",
 		`attacker\.example.example.org.`, strings.Repeat("l123456789.", 18) + strings.Repeat("x", 30) + ".d.example.org."}
-	types := []rr.Type{rr.TypeA, rr.TypeAAAA, rr.TypeNS, rr.TypeSOA, rr.TypeCNAME, rr.TypeDNAME, rr.TypeDS, rr.TypeMX, rr.TypeANY}
+	types := []rr.Type{rr.TypeA, rr.TypeAAAA, rr.TypeNS, rr.TypeSOA, rr.TypeCNAME, rr.TypeDNAME, rr.TypeDS, rr.TypeMX,
+		rr.TypeANY}
 	for _, n := range names {
 		for _, typ := range types {
 			name := dnsname.MustParse(n)
@@ -159,7 +162,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestKinds fixes a few answers by hand, so that lookup and reference cannot be wrong together.
+// TestKinds checks a few answers against fixed values, so that lookup and reference cannot both be wrong.
 func TestKinds(t *testing.T) {
 	snap, _ := build(t, map[string][]string{"example.org.": {
 		"www.example.org. 300 A 192.0.2.1", "*.w.example.org. 300 A 192.0.2.1",
@@ -172,12 +175,19 @@ func TestKinds(t *testing.T) {
 		kind      lookup.Kind
 		want      string
 	}{
-		{"www.example.org.", "A", lookup.Positive, "rcode 0 aa true\nanswer www.example.org. 300 a 192.0.2.1\nauthority \nglue "},
-		{"www.example.org.", "MX", lookup.NoData, "rcode 0 aa true\nanswer \nauthority example.org. 60 soa " + soaData + "\nglue "},
-		{"no.example.org.", "A", lookup.NXDomain, "rcode 3 aa true\nanswer \nauthority example.org. 60 soa " + soaData + "\nglue "},
-		{"x.w.example.org.", "A", lookup.Positive, "rcode 0 aa true\nanswer x.w.example.org. 300 a 192.0.2.1\nauthority \nglue "},
-		{"x.sub.example.org.", "A", lookup.Referral, "rcode 0 aa false\nanswer \nauthority sub.example.org. 300 ns ns.sub.example.org.\nglue ns.sub.example.org. 300 a 192.0.2.53"},
-		{"c.example.org.", "A", lookup.NXDomain, "rcode 3 aa true\nanswer c.example.org. 300 cname gone.example.org.\nauthority example.org. 60 soa " + soaData + "\nglue "},
+		{"www.example.org.", "A", lookup.Positive,
+			"rcode 0 aa true\nanswer www.example.org. 300 a 192.0.2.1\nauthority \nglue "},
+		{"www.example.org.", "MX", lookup.NoData, "rcode 0 aa true\nanswer \nauthority example.org. 60 soa " + soaData +
+			"\nglue "},
+		{"no.example.org.", "A", lookup.NXDomain, "rcode 3 aa true\nanswer \nauthority example.org. 60 soa " + soaData +
+			"\nglue "},
+		{"x.w.example.org.", "A", lookup.Positive,
+			"rcode 0 aa true\nanswer x.w.example.org. 300 a 192.0.2.1\nauthority \nglue "},
+		{"x.sub.example.org.", "A", lookup.Referral,
+			"rcode 0 aa false\nanswer \nauthority sub.example.org. 300 ns ns.sub.example.org.\nglue ns.sub.example.org. 300 " +
+				"a 192.0.2.53"},
+		{"c.example.org.", "A", lookup.NXDomain,
+			"rcode 3 aa true\nanswer c.example.org. 300 cname gone.example.org.\nauthority example.org. 60 soa " + soaData + "\nglue "},
 		{"example.com.", "A", lookup.Refused, "rcode 5 aa false\nanswer \nauthority \nglue "},
 	}
 	for _, tt := range tests {
@@ -243,7 +253,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// randomZones makes zones over a small alphabet, so that names collide, nest and shadow each other.
+// randomZones returns zones over a small alphabet, so that names collide, nest and hide each other.
 func randomZones(rnd *rand.Rand) map[string][]string {
 	label := func() string { return []string{"a", "b", "*", "c", `x\.y`, "A"}[rnd.IntN(6)] }
 	name := func(apex string) string {
@@ -261,7 +271,8 @@ func randomZones(rnd *rand.Rand) map[string][]string {
 		for range rnd.IntN(14) {
 			n := dnsname.MustParse(name(apex)).String()
 			target := name(apexes[rnd.IntN(len(apexes))])
-			l := []string{" 9 A 192.0.2.1 | 192.0.2.2", " 8 AAAA 2001:db8::1", " 7 TXT x", " 6 NS " + target, " 6 NS " + target + " | ns.u.",
+			l := []string{" 9 A 192.0.2.1 | 192.0.2.2", " 8 AAAA 2001:db8::1", " 7 TXT x", " 6 NS " + target, " 6 NS " +
+				target + " | ns.u.",
 				" 5 CNAME " + target, " 4 DNAME " + target, " 3 MX 5 " + target}[rnd.IntN(8)]
 			typ := strings.Fields(l)[1]
 			if have[n+typ] || have[n+"CNAME"] || typ == "CNAME" && (have[n] || n == apex) || n == apex && typ == "NS" {

@@ -1,17 +1,17 @@
 package lookup
 
-// name is the name being looked for, and where its octets stand in the message, so that records can point to it: the
-// first head octets from pos on, the others from tail on.
+// name is the current name, and the offsets of its bytes in the message, so that records can point to it. The first
+// head bytes are at pos, the others at tail.
 type name struct {
-	wire   []byte // lower case, root label included
+	wire   []byte // lower case, with the root label
 	starts [128]uint8
-	count  int // labels, root not counted
+	count  int // number of labels without the root
 	pos    int
 	head   int
 	tail   int
 }
 
-// set makes wire the name, of which all octets stand at pos of the message.
+// set makes wire the name. All its bytes are at pos of the message.
 func (n *name) set(wire []byte, pos int) {
 	n.wire, n.pos, n.head, n.count = wire, pos, len(wire), 0
 	for i := 0; wire[i] != 0; i += 1 + int(wire[i]) {
@@ -20,10 +20,10 @@ func (n *name) set(wire []byte, pos int) {
 	}
 }
 
-// split says that the octets from head on stand elsewhere in the message.
+// split records that the bytes from head on are at tail of the message.
 func (n *name) split(head, tail int) { n.head, n.tail = head, tail }
 
-// start is the octet at which label i begins; label count is the root.
+// start returns the offset of label i. Label count is the root.
 func (n *name) start(i int) int {
 	if i == n.count {
 		return len(n.wire) - 1
@@ -31,8 +31,8 @@ func (n *name) start(i int) int {
 	return int(n.starts[i])
 }
 
-// at is where in the message the part of the name from an octet on stands. The root has no place of its own in a name
-// that was split, but no pointer to the root is ever needed there.
+// at returns the offset in the message of the part of the name that begins at off. The root has no position of its
+// own in a name that was split, but no pointer to the root is ever needed there.
 func (n *name) at(off int) int {
 	if off < n.head {
 		return n.pos + off

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// overlay makes an overlay zone of lines in canonical order.
+// overlay builds an overlay zone from lines in canonical order.
 func overlay(t testing.TB, apex string, lines ...string) *zone.Nodes {
 	t.Helper()
 	l := zone.NewLoader(uuid.New(), dnsname.MustParse(apex))
@@ -43,7 +43,8 @@ func TestOverlay(t *testing.T) {
 		"far.example.org. 300 CNAME x.app.example.com.",
 	}})
 	snap = snap.With([]*zone.Nodes{
-		overlay(t, ".", "app.example.com. 30 A 198.51.100.1", "*.edge.test. 30 A 198.51.100.2", "real.edge.test. 30 AAAA 2001:db8::1",
+		overlay(t, ".", "app.example.com. 30 A 198.51.100.1", "*.edge.test. 30 A 198.51.100.2",
+			"real.edge.test. 30 AAAA 2001:db8::1",
 			"a.ent.edge.test. 30 A 198.51.100.3", "www.example.org. 30 A 198.51.100.9", "both.example.net. 30 A 198.51.100.4"),
 		overlay(t, "example.net.", "both.example.net. 30 A 198.51.100.5"),
 		overlay(t, "special.example.org.", "special.example.org. 30 A 198.51.100.6"),
@@ -56,27 +57,28 @@ func TestOverlay(t *testing.T) {
 		{"app.example.com.", "A", refAnswer{aa: true, answer: []string{"app.example.com. 30 a 198.51.100.1"}}},
 		{"app.example.com.", "AAAA", refAnswer{aa: true, auth: soa(".")}},
 		{"app.example.com.", "DS", refAnswer{aa: true, auth: soa(".")}},
-		{"example.com.", "A", refAnswer{rcode: refused}}, // an empty non-terminal of an overlay is nobody's
+		{"example.com.", "A", refAnswer{rcode: refused}}, // an overlay does not own its empty non-terminals
 		{"x.app.example.com.", "A", refAnswer{rcode: refused}},
 		{".", "SOA", refAnswer{rcode: refused}},
 		{".", "NS", refAnswer{rcode: refused}},
 		{"any.edge.test.", "A", refAnswer{aa: true, answer: []string{"any.edge.test. 30 a 198.51.100.2"}}},
 		{"b.any.edge.test.", "A", refAnswer{aa: true, answer: []string{"b.any.edge.test. 30 a 198.51.100.2"}}},
 		{"any.edge.test.", "AAAA", refAnswer{aa: true, auth: soa(".")}},
-		{"real.edge.test.", "A", refAnswer{aa: true, auth: soa(".")}}, // a sibling of the wildcard is not covered by it
+		{"real.edge.test.", "A", refAnswer{aa: true, auth: soa(".")}}, // the wildcard does not cover its sibling
 		{"ent.edge.test.", "A", refAnswer{rcode: refused}},
 		{"edge.test.", "A", refAnswer{rcode: refused}},
-		// The most specific zone wins, always.
+		// The most specific zone always wins.
 		{"www.example.org.", "A", refAnswer{aa: true, answer: []string{"www.example.org. 300 a 192.0.2.1"}}},
 		{"both.example.net.", "A", refAnswer{aa: true, answer: []string{"both.example.net. 30 a 198.51.100.5"}}},
 		{"special.example.org.", "A", refAnswer{aa: true, answer: []string{"special.example.org. 30 a 198.51.100.6"}}},
 		{"special.example.org.", "DS", refAnswer{aa: true, auth: soa("special.example.org.")}},
 		{"below.special.example.org.", "A", refAnswer{rcode: nxdomain, aa: true,
 			auth: []string{"example.org. 60 soa ns.example.org. hostmaster.example.org. 1 3600 600 86400 60"}}},
-		// A chain goes through overlays too.
+		// Chains also pass through overlays.
 		{"out.example.org.", "A", refAnswer{aa: true, answer: []string{"out.example.org. 300 cname app.example.com.",
 			"app.example.com. 30 a 198.51.100.1"}}},
-		{"out.example.org.", "AAAA", refAnswer{aa: true, answer: []string{"out.example.org. 300 cname app.example.com."}, auth: soa(".")}},
+		{"out.example.org.", "AAAA", refAnswer{aa: true, answer: []string{"out.example.org. 300 cname app.example.com."},
+			auth: soa(".")}},
 		{"far.example.org.", "A", refAnswer{aa: true, answer: []string{"far.example.org. 300 cname x.app.example.com."}}},
 	} {
 		t.Run(tt.name+" "+tt.typ, func(t *testing.T) {
@@ -110,18 +112,18 @@ func TestOverlayRotates(t *testing.T) {
 	snap := zone.NewSnapshot(overlay(t, ".", "app.example.com. 30 A 198.51.100.1 | 198.51.100.2 | 198.51.100.3"))
 	name := dnsname.MustParse("app.example.com.")
 	first := map[string]int{}
-	for turn := range uint32(6) {
+	for rotation := range uint32(6) {
 		r := reply(name, rr.TypeA, 512)
-		r.Turn = turn
+		r.Rotation = rotation
 		lookup.Answer(snap, lookup.Question{Name: []byte(name.Wire()), Type: rr.TypeA}, r)
 		got := parse(t, r).answer
 		if len(got) != 3 {
-			t.Fatalf("turn %d: %d records", turn, len(got))
+			t.Fatalf("rotation %d: %d records", rotation, len(got))
 		}
 		first[got[0]]++
 		slices.Sort(got)
 		if len(slices.Compact(got)) != 3 {
-			t.Fatalf("turn %d: %v", turn, got)
+			t.Fatalf("turn %d: %v", rotation, got)
 		}
 	}
 	if len(first) != 3 {
@@ -130,7 +132,8 @@ func TestOverlayRotates(t *testing.T) {
 }
 
 func TestOverlayAllocatesNothing(t *testing.T) {
-	snap := zone.NewSnapshot(overlay(t, ".", "app.example.com. 30 A 198.51.100.1 | 198.51.100.2", "*.edge.test. 30 A 198.51.100.2"))
+	snap := zone.NewSnapshot(overlay(t, ".", "app.example.com. 30 A 198.51.100.1 | 198.51.100.2",
+		"*.edge.test. 30 A 198.51.100.2"))
 	for _, n := range []string{"app.example.com.", "x.edge.test.", "nobody.example.com."} {
 		wire := []byte(dnsname.MustParse(n).Wire())
 		r := reply(dnsname.MustParse(n), rr.TypeA, 512)
@@ -144,7 +147,8 @@ func TestOverlayAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The root is named right in a negative answer even when the name at the end of a chain stands in three pieces.
+// TestOverlayRootAfterChain checks the owner of the root's SOA in a negative answer, when the name at the end of a
+// chain is split into three parts.
 func TestOverlayRootAfterChain(t *testing.T) {
 	snap := zone.NewSnapshot(
 		overlay(t, "example.net.", "a.example.net. 30 CNAME x.b.example.net."),

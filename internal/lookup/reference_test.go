@@ -10,8 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// reference answers questions in the most obvious way: maps, whole names, no wire form, no cleverness. It is what
-// lookup is compared with.
+// reference answers questions with the simplest code: maps, whole names, no wire form. Tests compare lookup with it.
 type reference struct {
 	zones map[dnsname.Name]map[dnsname.Name]map[rr.Type]rr.Set
 }
@@ -66,7 +65,7 @@ func (f *reference) zoneOf(n dnsname.Name, t rr.Type) (dnsname.Name, bool) {
 	return child, !child.IsZero()
 }
 
-// exists says whether a name or anything below it has records.
+// exists reports whether a name or any name below it has records.
 func exists(z map[dnsname.Name]map[rr.Type]rr.Set, n dnsname.Name) bool {
 	for m := range z {
 		if m.IsIn(n) {

@@ -7,8 +7,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// TestChainUpward follows CNAMEs for DS, for which a name that is a zone's apex is looked for in the zone above, so that
-// a chain can climb: each name of it is then written as a pointer into the one before.
+// TestChainUpward follows CNAMEs for DS. For DS, a zone's apex is answered from the zone above, so a chain can climb:
+// each of its names is then written as a pointer into the one before.
 func TestChainUpward(t *testing.T) {
 	snap, ref := build(t, map[string][]string{
 		".":      {"www. 300 A 192.0.2.1"},

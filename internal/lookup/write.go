@@ -11,18 +11,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// A record in a message: owner as a pointer 2, type 2, class 2, TTL 4, length 2, data.
+// Offsets in a record of a message: owner as a pointer 2, type 2, class 2, TTL 4, length 2, data.
 const (
 	lengthAt = 10
 	dataAt   = 12
 
-	pointerMark = 0xc0 // the first octet of a pointer, and more than any label's length
+	pointerMark = 0xc0 // the first byte of a pointer; larger than the length of any label
 )
 
 func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, wire.Pointer(to)) }
 
-// put appends a set with its owner at octet owner of the message and the zone's apex at octet apex. It reports whether
-// the set fitted; if not, the answer is truncated.
+// put appends a set. owner and apex are the offsets of its owner name and of the zone's apex in the message. It
+// returns false, and sets Truncated, when the set does not fit.
 func (r *Reply) put(set zone.Records, owner, apex int, section *int) bool {
 	from := len(r.Msg)
 	if from+len(set.Wire) > r.Limit {
@@ -32,7 +32,7 @@ func (r *Reply) put(set zone.Records, owner, apex int, section *int) bool {
 	r.Msg = append(r.Msg, set.Wire...)
 	*section += set.Count
 	if owner == questionAt && !set.ApexPointer {
-		return true // as it was stored
+		return true // stored with the right pointers
 	}
 	for b := r.Msg[from:]; len(b) > 0; {
 		end := dataAt + int(binary.BigEndian.Uint16(b[lengthAt:]))
@@ -45,11 +45,11 @@ func (r *Reply) put(set zone.Records, owner, apex int, section *int) bool {
 	return true
 }
 
-// rotate has the records of a set begin with another one each turn. Sets whose records differ in size stay as they are;
-// those that are worth rotating, addresses, do not.
+// rotate moves the first Rotation records of a set to its end. Sets with records of different sizes stay unchanged.
+// Address records, for which rotation is useful, have the same size.
 func (r *Reply) rotate(set []byte, count int) {
 	size := len(set) / count
-	by := int(r.Turn%uint32(count)) * size
+	by := int(r.Rotation%uint32(count)) * size
 	for at := 0; at < len(set); at += size {
 		if dataAt+int(binary.BigEndian.Uint16(set[at+lengthAt:])) != size {
 			return
@@ -61,7 +61,7 @@ func (r *Reply) rotate(set []byte, count int) {
 	slices.Reverse(set)
 }
 
-// follow makes the target of the CNAME that was written at octet from the name to be looked for.
+// follow makes the target of the CNAME at offset from of the message the current name.
 func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
 	data := r.Msg[from+dataAt:]
 	tail := r.cur.at(apex)
@@ -75,8 +75,8 @@ func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
 	return true
 }
 
-// labelAt follows pointers from an octet of the message to the label they lead to: behind a pointer there is no more of
-// the name that one could count on from there.
+// labelAt follows pointers from an offset of the message to the label that they point to. A name continues after a
+// label, but not after a pointer, so later offsets must be relative to a label.
 func (r *Reply) labelAt(at int) int {
 	for r.Msg[at] >= pointerMark {
 		at = int(binary.BigEndian.Uint16(r.Msg[at:])) & wire.MaxPointer
@@ -84,8 +84,8 @@ func (r *Reply) labelAt(at int) int {
 	return at
 }
 
-// redirect answers with a DNAME and the CNAME made of it (RFC 6672 §3.2).
-func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
+// redirect answers with a DNAME and the CNAME synthesized from it (RFC 6672 §3.2).
+func (r *Reply) redirect(z *zone.Nodes, p found, apex int, t rr.Type) bool {
 	set, _ := p.node.Find(rr.TypeDNAME)
 	r.Kind, r.Synthesized = Positive, true
 	if !r.hasDNAME(p.off) && !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Answers) {
@@ -113,8 +113,8 @@ func (r *Reply) redirect(z *zone.Nodes, p place, apex int, t rr.Type) bool {
 	return t != rr.TypeCNAME && t != rr.TypeANY
 }
 
-// hasDNAME reports whether the DNAME at this part of the name is in the answer, and notes that it will be: a chain can
-// pass it more than once, and a record set stands in an answer once.
+// hasDNAME reports whether the DNAME at this part of the name is already in the answer, and records that it now is. A
+// chain can pass it more than once, and an answer contains a record set once.
 func (r *Reply) hasDNAME(off int) bool {
 	h := maphash.Bytes(seed, r.cur.wire[off:])
 	if slices.Contains(r.dnames[:r.numDN], h) {
@@ -125,7 +125,7 @@ func (r *Reply) hasDNAME(off int) bool {
 	return false
 }
 
-// negative answers that there is nothing, with the SOA that says for how long (RFC 2308 §2).
+// negative answers NODATA or NXDOMAIN with the SOA that limits the caching time (RFC 2308 §2).
 func (r *Reply) negative(z *zone.Nodes, apex int, kind Kind, rcode uint8) {
 	r.Kind, r.Rcode = kind, rcode
 	soa, ok := z.Negative()
@@ -153,7 +153,7 @@ func (r *Reply) negative(z *zone.Nodes, apex int, kind Kind, rcode uint8) {
 }
 
 // refer answers with the delegation at p and its glue.
-func (r *Reply) refer(z *zone.Nodes, p place, apex int) {
+func (r *Reply) refer(z *zone.Nodes, p found, apex int) {
 	if r.Answers == 0 {
 		r.Authoritative, r.Kind = false, Referral
 	}
@@ -172,10 +172,10 @@ func (r *Reply) refer(z *zone.Nodes, p place, apex int) {
 	}
 }
 
-// glue appends the addresses that z has for the name server whose name stands at octets from to end of the message. It
-// reports false when the referral is truncated: addresses below the cut are part of it (RFC 9471 §2.1), others are
-// welcome where there is room.
-func (r *Reply) glue(z *zone.Nodes, p place, apex, from, end int, short bool) bool {
+// glue appends the addresses that z has for the name server whose name is r.Msg[from:end]. It returns false when the
+// referral is truncated. Addresses below the cut are a required part of a referral (RFC 9471 §2.1); others are added
+// only when they fit.
+func (r *Reply) glue(z *zone.Nodes, p found, apex, from, end int, short bool) bool {
 	labels := len(dnsname.AppendLower(r.scratch[:0], r.Msg[from:end]))
 	if short {
 		labels -= 2
@@ -203,7 +203,7 @@ func (r *Reply) glue(z *zone.Nodes, p place, apex, from, end int, short bool) bo
 	return true
 }
 
-// inZone is the number of octets of a name's labels above an apex; -1 when it is not in the zone.
+// inZone returns the length of a name's labels below an apex, or -1 when the name is not in the zone.
 func inZone(wire []byte, apex string) int {
 	rest := len(wire) - len(apex)
 	if rest < 0 || string(wire[rest:]) != apex {
@@ -212,13 +212,13 @@ func inZone(wire []byte, apex string) int {
 	return boundary(wire, rest)
 }
 
-// isBelow reports whether labels, without a closing root label, are suffix or end in it.
+// isBelow reports whether labels, without a closing root label, equal suffix or end with it.
 func isBelow(labels, suffix []byte) bool {
 	rest := len(labels) - len(suffix)
 	return rest >= 0 && string(labels[rest:]) == string(suffix) && boundary(labels, rest) >= 0
 }
 
-// boundary returns at when a label begins there, else -1.
+// boundary returns at when a label begins there, otherwise -1.
 func boundary(wire []byte, at int) int {
 	i := 0
 	for i < at {

@@ -7,14 +7,14 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// An ALIAS is no record of the DNS, so a zone file has it in a comment, above the addresses that were made of it:
+// ALIAS is not a DNS record type, so a zone file has it in a comment, above the addresses that were derived from it:
 //
 //	; example.org. 300 IN ALIAS cdn.example.net.
 //	@ 60 IN A 192.0.2.1
 //
-// Whoever does not know the comment has a valid zone. Options.ReviveAlias reads it.
+// A program that does not know the comment reads a valid zone. Options.ReviveAlias reads the comment.
 
-// writeAlias writes the comment of an ALIAS, with whole names, because it may be read by people.
+// writeAlias writes the comment of an ALIAS, with absolute names for human readers.
 func (o *writer) writeAlias(set rr.Set) error {
 	for _, d := range set.Data {
 		if _, err := fmt.Fprintf(o.w, "; %s %d IN ALIAS %s\n", set.Name, set.TTL, rr.DataText(set.Type, d)); err != nil {
@@ -24,8 +24,8 @@ func (o *writer) writeAlias(set rr.Set) error {
 	return nil
 }
 
-// aliasComment is the record in a line that is the comment of an ALIAS: an owner, a TTL and a class that may be missing, the
-// type, and one name; else nil. Other comments that have the word ALIAS in them stay comments.
+// aliasComment returns the record in the comment of an ALIAS: an owner, an optional TTL and class, the type, and one
+// name. It returns nil for other lines. Other comments that contain the word ALIAS stay comments.
 func aliasComment(line []byte) []byte {
 	text := bytes.TrimLeft(bytes.TrimPrefix(line, []byte(";")), " \t")
 	words := bytes.Fields(text)

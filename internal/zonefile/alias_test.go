@@ -39,7 +39,8 @@ d 60 IN A 192.0.2.1 ; d.example.org. 300 IN ALIAS cdn.example.net.
 	if diff := cmp.Diff(plain, read(false)); diff != "" {
 		t.Errorf("plain (-want +got):\n%s", diff)
 	}
-	revived := []string{"example.org. ALIAS cdn.example.net.", plain[0], "www.example.org. ALIAS cdn.example.net.", plain[1], plain[2]}
+	revived := []string{"example.org. ALIAS cdn.example.net.", plain[0], "www.example.org. ALIAS cdn.example.net.",
+		plain[1], plain[2]}
 	if diff := cmp.Diff(revived, read(true)); diff != "" {
 		t.Errorf("revived (-want +got):\n%s", diff)
 	}

@@ -53,12 +53,12 @@ func (f *file) setTTL(w *words) *fault {
 	if bad != nil {
 		return bad
 	}
-	f.ttl, f.hasTTL, f.fixed = ttl, true, true
+	f.ttl, f.hasTTL, f.ttlFixed = ttl, true, true
 	return w.end("$TTL")
 }
 
-// include reads another file in place of the line. Origin and owner are as before when it ends (RFC 1035 §5.1), and
-// so is the TTL; it begins with all three.
+// include reads another file at this position. The file begins with the current origin, owner and TTL. After it, all
+// three are as before (RFC 1035 §5.1 for origin and owner).
 func (f *file) include(e entry, w *words) error {
 	sub, off, bad := f.included(w)
 	if bad != nil {
@@ -67,7 +67,7 @@ func (f *file) include(e entry, w *words) error {
 	in, err := openFile(f.o.Include, sub.path)
 	if err != nil {
 		if perr, ok := errors.AsType[*fs.PathError](err); ok {
-			err = perr.Err // its path and operation say what the sentence says
+			err = perr.Err // its path and operation repeat our message
 		}
 		return f.fail(e, &fault{off: off, reason: fmt.Sprintf("cannot include %q: %s", sub.path, err), err: err,
 			hint: "files below the zone file's folder can be included"})
@@ -76,7 +76,7 @@ func (f *file) include(e entry, w *words) error {
 	return sub.parse(in)
 }
 
-// included is the file that a $INCLUDE names, not yet opened, and where its name stands.
+// included returns the file that a $INCLUDE names, not yet opened, and the offset of its name.
 func (f *file) included(w *words) (*file, int, *fault) {
 	word, off := w.next()
 	if len(word) == 0 {
@@ -98,10 +98,11 @@ func (f *file) included(w *words) (*file, int, *fault) {
 	reason, hint := "", ""
 	switch {
 	case f.o.Include == nil:
-		reason, hint = "$INCLUDE is not allowed here", "put the records into one file, or import the file with the command line"
+		reason, hint = "$INCLUDE is not allowed here",
+			"put the records into one file, or import the file with the command line"
 	case path.IsAbs(asked) || !fs.ValidPath(target):
 		reason, hint = fmt.Sprintf("$INCLUDE of %q leaves the zone file's folder", asked), "copy the file there"
-	case f.reading(target):
+	case f.isOpen(target):
 		reason = fmt.Sprintf("%q includes itself", target)
 	case f.depth+1 >= maxDepth:
 		reason = fmt.Sprintf("$INCLUDE is nested more than %d files deep", maxDepth)
@@ -113,13 +114,13 @@ func (f *file) included(w *words) (*file, int, *fault) {
 	}
 	f.files++
 	sub := *f
-	sub.in, sub.said, sub.up, sub.depth = scanner{}, owner{}, f, f.depth+1
+	sub.in, sub.lastOwner, sub.includedBy, sub.depth = scanner{}, cachedOwner{}, f, f.depth+1
 	sub.path, sub.name, sub.origin = target, f.showName(target), origin
 	return &sub, off, nil
 }
 
-func (f *file) reading(target string) bool {
-	for ; f != nil; f = f.up {
+func (f *file) isOpen(target string) bool {
+	for ; f != nil; f = f.includedBy {
 		if f.path == target {
 			return true
 		}
@@ -127,7 +128,7 @@ func (f *file) reading(target string) bool {
 	return false
 }
 
-// openFile opens regular files only: opening a pipe would wait for its writer.
+// openFile opens regular files only: opening a pipe would block until it has a writer.
 func openFile(fsys fs.FS, name string) (fs.File, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// FuzzParse: any octets end, without a panic, in an error that has a place, or in sets that survive their file.
+// FuzzParse checks that any input ends, without a panic, in an error with a position or in sets that survive a round
+// trip.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/good/*.txtar")
 	for _, name := range files {

@@ -7,21 +7,23 @@ import (
 	"strings"
 )
 
-// maxMade is the longest record that $GENERATE makes: with the bound on their number it bounds the work that a line
-// can ask for.
-const maxMade = 2048
+// maxGenerated is the longest record that $GENERATE may produce. Together with the limit on their number it limits
+// the work that one line can cause.
+const maxGenerated = 2048
 
-// maxGenerate bounds the records that all $GENERATE lines of a file and its includes make: every address of a /16 once, the
-// largest reverse zone that such lines are written for. Without a bound, a line of forty octets fills the memory.
+// maxGenerate limits the records that all $GENERATE lines of a file and its includes produce: every address of a /16
+// once, the largest reverse zone that such lines are written for. Without a limit, a line of forty bytes fills the
+// memory.
 const maxGenerate = 65536
 
-// generate reads BIND's `$GENERATE start-stop[/step] record`, where $ or ${offset[,width[,base]]} in the record stands
-// for the number, $$ and \$ for a dollar sign.
+// generate reads BIND's `$GENERATE start-stop[/step] record`. In the record, $ or ${offset[,width[,base]]} is
+// replaced by the number, and $$ or \$ by a dollar sign.
 func (f *file) generate(e entry, w *words) *fault {
 	word, off := w.next()
 	start, stop, step, ok := parseRange(string(word))
 	if !ok {
-		return &fault{off: off, reason: fmt.Sprintf("%s is not a range of $GENERATE", show(word)), hint: "a range is start-stop or start-stop/step, with 0 <= start <= stop"}
+		return &fault{off: off, reason: fmt.Sprintf("%s is not a range of $GENERATE", show(word)),
+			hint: "a range is start-stop or start-stop/step, with 0 <= start <= stop"}
 	}
 	if n := (stop-start)/step + 1; int64(maxGenerate-f.generated) < n {
 		return &fault{off: off, reason: fmt.Sprintf("$GENERATE would make more than %d records in this file", maxGenerate)}
@@ -31,7 +33,7 @@ func (f *file) generate(e entry, w *words) *fault {
 		return &fault{off: w.at, reason: "$GENERATE wants a record after its range"}
 	}
 	at := len(e.text) - len(template)
-	line, _ := e.place(0)
+	line, _ := e.position(0)
 	var text []byte
 	for i := start; i <= stop; i += step {
 		var bad *fault
@@ -54,7 +56,7 @@ func (f *file) generate(e entry, w *words) *fault {
 	return nil
 }
 
-// parseRange reads numbers of 32 bits, so that sums of them cannot overflow.
+// parseRange reads numbers of at most 31 bits, so that sums of them cannot overflow.
 func parseRange(s string) (start, stop, step int64, ok bool) {
 	s, stepText, hasStep := strings.Cut(s, "/")
 	startText, stopText, ok := strings.Cut(s, "-")
@@ -68,7 +70,7 @@ func parseRange(s string) (start, stop, step int64, ok bool) {
 	return int64(a), int64(b), int64(c), ok
 }
 
-// expand appends template with the number i in its places.
+// expand appends template with the number i filled in.
 func expand(dst, template []byte, i int64) ([]byte, *fault) {
 	for at := 0; at < len(template); at++ {
 		c := template[at]
@@ -97,14 +99,14 @@ func expand(dst, template []byte, i int64) ([]byte, *fault) {
 		default:
 			dst = strconv.AppendInt(dst, i, 10)
 		}
-		if len(dst) > maxMade {
-			return nil, &fault{reason: fmt.Sprintf("$GENERATE makes a record of more than %d octets", maxMade)}
+		if len(dst) > maxGenerated {
+			return nil, &fault{reason: fmt.Sprintf("$GENERATE makes a record of more than %d bytes", maxGenerated)}
 		}
 	}
 	return dst, nil
 }
 
-// number is i in the form offset[,width[,base]].
+// number formats i as offset[,width[,base]] says.
 func number(form string, i int64) (string, bool) {
 	part := strings.Split(form, ",")
 	if len(part) > 3 {
@@ -134,7 +136,8 @@ func number(form string, i int64) (string, bool) {
 	return "", false
 }
 
-// nibbles writes i as labels of one hexadecimal digit, the last one first, as names under ip6.arpa are. Width counts the dots too.
+// nibbles writes i as labels of one hexadecimal digit, the last one first, as in names under ip6.arpa. Width counts
+// the dots too.
 func nibbles(i int64, width int, upper bool) string {
 	digits := "0123456789abcdef"
 	if upper {

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// TestIncludeStaysInside tries every way out of the zone file's folder, through os.Root as the command line does.
+// TestIncludeStaysInside tries every path out of the zone file's folder, through os.Root as the command line does.
 func TestIncludeStaysInside(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "zones")
@@ -71,7 +71,7 @@ func TestIncludeStaysInside(t *testing.T) {
 			t.Errorf("$INCLUDE %s =\n %q, %v, want\n %s", tt.file, got, err, tt.want)
 		}
 	}
-	// The library opens this one through the operating system, whatever file system it was given.
+	// The library opens this file through the operating system, whatever file system it was given.
 	_, err = list(strings.NewReader("$GENERATE 0-0 $$INCLUDE "+filepath.Join(top, "secret")+"\n"), o)
 	if err == nil || !strings.Contains(err.Error(), "unknown record type") {
 		t.Errorf("$GENERATE of $INCLUDE = %v, want an unknown record type", err)
@@ -99,7 +99,9 @@ func TestIncludeBounds(t *testing.T) {
 		{"$INCLUDE many", `/zones/many:4096:10: more than 4096 files are included`},
 		{"$INCLUDE leaf a b", `/zones/zone:1:17: unexpected "b" after $INCLUDE`},
 		{"$INCLUDE leaf a..b", `/zones/zone:1:15: name has an empty label: "a..b"`},
-		{"$INCLUDE bad", `/zones/bad:3:3: unknown record type "BOGUS" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
+		{"$INCLUDE bad",
+			`/zones/bad:3:3: unknown record type "BOGUS" (a type without a name is written TYPE and its number, its data \# ` +
+				`and hexadecimal)`},
 	}
 	for _, tt := range tests {
 		if _, err := list(strings.NewReader(tt.in), o); err == nil || err.Error() != tt.want {

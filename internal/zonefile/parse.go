@@ -1,9 +1,11 @@
 // Package zonefile reads and writes master files (RFC 1035 §5).
 //
-// Record data is read by the DNS library, through package rr. Lines, parentheses, directives and what stands before
-// the data are read here, because the library's reader of whole files joins words around a line break inside
-// parentheses, takes "m" for a TTL of 0, ignores $TTL in $GENERATE, and opens any file of the system for a $GENERATE
-// that makes $INCLUDE lines.
+// Start with Parse in parse.go and Write in write.go. A Stage in stage.go sorts the records of a large file on disk.
+//
+// The DNS library reads record data, through package rr. This package reads lines, parentheses, directives and the
+// fields before the data. The library's reader of whole files is not used for four reasons: it joins words around a
+// line break inside parentheses, it reads "m" as a TTL of 0, it ignores $TTL in $GENERATE, and it opens any file of the
+// system for a $GENERATE that produces $INCLUDE lines.
 package zonefile
 
 import (
@@ -25,37 +27,38 @@ type Record struct {
 	Type rr.Type
 	TTL  uint32
 	Data string // RDATA in uncompressed wire form
-	File string // where it was read
+	File string // file that contains it
 	Line int
 }
 
-// Options say how to read a file. The zero value reads a file that says everything itself, and includes nothing.
+// Options control the reading of a file. The zero value reads a complete file without $INCLUDE.
 type Options struct {
 	File string // name of the file in errors; its last element is the file's name in Include
 
-	// Origin is what relative names are relative to until $ORIGIN. The zero Name: the file says $ORIGIN, or begins
-	// with a SOA record whose owner is absolute.
+	// Origin is the origin of relative names until $ORIGIN. When it is zero, the file must have $ORIGIN, or begin with
+	// an SOA record with an absolute owner.
 	Origin dnsname.Name
 
-	// DefaultTTL is for records that have no TTL, in files that have no $TTL, before the first record that has one
-	// (RFC 1035 §5.1: the last one stated holds). Zero: such a record is an error.
+	// DefaultTTL is the TTL of records without one, in files without $TTL, before the first record with a TTL (RFC 1035
+	// §5.1: the last stated TTL is used). When it is zero, such a record is an error.
 	DefaultTTL uint32
 
-	// Include is the folder of the file, for $INCLUDE: os.Root's FS keeps links inside it, which os.DirFS does not.
-	// nil: $INCLUDE is an error.
+	// Include is the folder of the file, for $INCLUDE. The FS of an os.Root keeps symbolic links inside it; os.DirFS
+	// does not. When it is nil, $INCLUDE is an error.
 	Include fs.FS
 
-	// ReviveAlias reads comments that Write made of ALIAS records as such. The addresses that follow them are read too.
+	// ReviveAlias reads ALIAS records from the comments that Write writes for them. The addresses after them are read
+	// too.
 	ReviveAlias bool
 }
 
-// Error is a mistake in a file, with its place. Columns count octets.
+// Error is an error in a file, with its position. Columns count bytes.
 type Error struct {
 	File         string
 	Line, Column int
 	Reason       string
 	Hint         string // what to do; may be empty
-	err          error  // the cause, when it came from elsewhere
+	err          error  // the cause, when there is one
 }
 
 func (e *Error) Error() string {
@@ -71,17 +74,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Bounds that no real file comes near.
+// Limits that no real file reaches.
 const (
-	// maxEntry is the longest record or directive: TXT data of 65535 octets, each written \DDD, is 256 KiB.
+	// maxEntry is the longest record or directive: TXT data of 65,535 bytes, each written \DDD, is 256 KiB.
 	maxEntry = 512 << 10
-	maxDepth = 8    // files open at once through $INCLUDE
-	maxFiles = 4096 // files included in all: eight levels of ten $INCLUDE lines would be 100 million
+	maxDepth = 8    // number of files open at once through $INCLUDE
+	maxFiles = 4096 // number of included files: eight levels of ten $INCLUDE lines would be 100 million
 	readSize = 64 << 10
 )
 
-// Parse calls fn with each record of r, in order and as it is read, so that a file of any size needs little memory.
-// Mistakes are *Error, and so is what fn returns, with the line of its record. Records outside the origin are for fn to judge.
+// Parse calls fn with each record of r in order while it reads, so a file of any size needs little memory. Errors in
+// the file are *Error. An error of fn becomes an *Error with the line of its record. Parse passes records outside the
+// origin to fn, which must check them.
 func Parse(r io.Reader, o Options, fn func(Record) error) error {
 	p := &parser{o: o, fn: fn}
 	f := &file{
@@ -91,7 +95,7 @@ func Parse(r io.Reader, o Options, fn func(Record) error) error {
 	return f.parse(r)
 }
 
-// parser is what the files of one Parse share.
+// parser is the state that all files of one Parse share.
 type parser struct {
 	o         Options
 	fn        func(Record) error
@@ -99,30 +103,30 @@ type parser struct {
 	files     int
 }
 
-// file is one file being read, and the state that ends with it.
+// file is the state of one file that is being read.
 type file struct {
 	*parser
-	in     scanner
-	path   string // in Options.Include
-	name   string // in errors
-	up     *file  // the one that includes this one
-	depth  int
-	origin dnsname.Name
-	owner  dnsname.Name // of the record before
-	said   owner
-	ttl    uint32
-	hasTTL bool
-	fixed  bool // ttl is from $TTL, so that a record's own does not change it
+	in         scanner
+	path       string // path in Options.Include
+	name       string // name in errors
+	includedBy *file  // the file that includes this one
+	depth      int
+	origin     dnsname.Name
+	owner      dnsname.Name // owner of the previous record
+	lastOwner  cachedOwner
+	ttl        uint32
+	hasTTL     bool
+	ttlFixed   bool // ttl is from $TTL, so that the TTL of a record does not change it
 }
 
-// owner remembers a spelling, because files name the same owner line after line.
-type owner struct {
+// cachedOwner is a parsed owner name. Files repeat the same owner line after line.
+type cachedOwner struct {
 	text   string
 	origin dnsname.Name
 	name   dnsname.Name
 }
 
-// fault is an Error that does not know yet where its text stands.
+// fault is an Error whose position is still an offset in the entry.
 type fault struct {
 	off          int
 	reason, hint string
@@ -147,7 +151,7 @@ func (f *file) parse(r io.Reader) error {
 		}
 		rec, bad := f.record(e.text)
 		if bad == nil {
-			rec.Line, _ = e.place(0)
+			rec.Line, _ = e.position(0)
 			bad = f.emit(rec)
 		}
 		if bad != nil {
@@ -157,7 +161,7 @@ func (f *file) parse(r io.Reader) error {
 }
 
 func (f *file) fail(e entry, bad *fault) error {
-	line, column := e.place(bad.off)
+	line, column := e.position(bad.off)
 	return &Error{File: f.name, Line: line, Column: column, Reason: bad.reason, Hint: bad.hint, err: bad.err}
 }
 
@@ -169,7 +173,7 @@ func (f *file) emit(rec Record) *fault {
 	return nil
 }
 
-// showName is how errors call an included file: beside the file that Options names.
+// showName returns the name of an included file for errors: relative to the folder of Options.File.
 func (p *parser) showName(includePath string) string {
 	if i := strings.LastIndexByte(p.o.File, '/'); i >= 0 {
 		return p.o.File[:i+1] + includePath

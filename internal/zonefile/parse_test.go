@@ -18,11 +18,12 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// list is the records of a file, a line each.
+// list returns the records of a file, one per line.
 func list(r io.Reader, o zonefile.Options) (string, error) {
 	var b strings.Builder
 	err := zonefile.Parse(r, o, func(rec zonefile.Record) error {
-		fmt.Fprintf(&b, "%s:%d %s %d %s %s\n", rec.File, rec.Line, rec.Name, rec.TTL, rec.Type, rr.DataText(rec.Type, rec.Data))
+		fmt.Fprintf(&b, "%s:%d %s %d %s %s\n", rec.File, rec.Line, rec.Name, rec.TTL, rec.Type,
+			rr.DataText(rec.Type, rec.Data))
 		return nil
 	})
 	return b.String(), err
@@ -78,18 +79,26 @@ func TestParseOptions(t *testing.T) {
 func TestParseBroken(t *testing.T) {
 	long := strings.Repeat("x", 600<<10)
 	tests := []struct{ in, want string }{
-		{" A 192.0.2.1", `1:1: the first record has no owner name (a line that begins with a blank belongs to the name before it)`},
+		{" A 192.0.2.1",
+			`1:1: the first record has no owner name (a line that begins with a blank belongs to the name before it)`},
 		{"www", `1:4: the record has no type`},
 		{"www 300 IN\n", `1:11: the record has no type`},
-		{"a A 192.0.2.1\nwww IN BOGUS x", `2:8: unknown record type "BOGUS" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
-		{"a A 192.0.2.1\n w A 192.0.2.1", `2:2: unknown record type "w" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
-		{"www TYPE65536 x", `1:5: unknown record type "TYPE65536" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
-		{"www 60 60 A 192.0.2.1", `1:8: unknown record type "60" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
+		{"a A 192.0.2.1\nwww IN BOGUS x",
+			`2:8: unknown record type "BOGUS" (a type without a name is written TYPE and its number, its data \# and ` +
+				`hexadecimal)`},
+		{"a A 192.0.2.1\n w A 192.0.2.1",
+			`2:2: unknown record type "w" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
+		{"www TYPE65536 x",
+			`1:5: unknown record type "TYPE65536" (a type without a name is written TYPE and its number, its data \# and ` +
+				`hexadecimal)`},
+		{"www 60 60 A 192.0.2.1",
+			`1:8: unknown record type "60" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
 		{"www CH TXT x", `1:5: class "CH" is not served (only class IN is; the class may be left out)`},
 		{"www 5 CLASS3 TXT x", `1:7: class "CLASS3" is not served (only class IN is; the class may be left out)`},
 		{"www ANY x", `1:8: records of type ANY cannot be stored`},
 		{"www 2147483648 A 192.0.2.1", `1:5: TTL "2147483648" is larger than 2147483647 seconds (RFC 2181)`},
-		{"www 18446744073709551621 A 192.0.2.1", `1:5: TTL "18446744073709551621" is larger than 2147483647 seconds (RFC 2181)`},
+		{"www 18446744073709551621 A 192.0.2.1",
+			`1:5: TTL "18446744073709551621" is larger than 2147483647 seconds (RFC 2181)`},
 		{"www 99999w A 192.0.2.1", `1:5: TTL "99999w" is larger than 2147483647 seconds (RFC 2181)`},
 		{"$TTL 1h30", `1:6: "1h30" is not a TTL (a TTL is a number of seconds, or has units such as 1h30m)`},
 		{"$TTL m", `1:6: "m" is not a TTL (a TTL is a number of seconds, or has units such as 1h30m)`},
@@ -115,29 +124,42 @@ func TestParseBroken(t *testing.T) {
 		{"( www A 192.0.2.1 )", `1:1: a parenthesis begins the line (put the owner's name or a blank before it)`},
 		{"a A 192.0.2.1\nw\x00w A 192.0.2.1", `2:2: control character 0x00 (is this a text file?)`},
 		{"a A 192.0.2.1 ; \x00", `1:17: control character 0x00 (is this a text file?)`},
-		{"a A 192.0.2.1\rb A 192.0.2.1\r", `1:14: control character 0x0d (lines end with a line feed, alone or after a carriage return)`},
+		{"a A 192.0.2.1\rb A 192.0.2.1\r",
+			`1:14: control character 0x0d (lines end with a line feed, alone or after a carriage return)`},
 		{"a TXT \x1b[31m", `1:7: control character 0x1b (in a name or string it is written \027)`},
 		{"\x7fELF\x02\x01\x01", `1:1: control character 0x7f (in a name or string it is written \127)`},
-		{"a A 192.0.2.1\na TXT " + long, `2:1: this record has more than 524288 octets`},
-		{"a TXT (\n" + strings.Repeat("xxxxxxxxxxxxxxx\n", 40000) + ")", `1:1: this record has more than 524288 octets`},
-		{"$BOGUS x", `1:1: unknown directive "$BOGUS" (there are $ORIGIN, $TTL, $INCLUDE and $GENERATE; a name that begins with a dollar sign is written \$)`},
+		{"a A 192.0.2.1\na TXT " + long, `2:1: this record has more than 524288 bytes`},
+		{"a TXT (\n" + strings.Repeat("xxxxxxxxxxxxxxx\n", 40000) + ")", `1:1: this record has more than 524288 bytes`},
+		{"$BOGUS x",
+			`1:1: unknown directive "$BOGUS" (there are $ORIGIN, $TTL, $INCLUDE and $GENERATE; a name that begins with a ` +
+				`dollar sign is written \$)`},
 		{"$ORIGIN", `1:8: $ORIGIN wants a name`},
 		{"$ORIGIN a b", `1:11: unexpected "b" after $ORIGIN`},
 		{"$ORIGIN a..b", `1:9: name has an empty label: "a..b"`},
-		{"$INCLUDE other", `1:10: $INCLUDE is not allowed here (put the records into one file, or import the file with the command line)`},
+		{"$INCLUDE other",
+			`1:10: $INCLUDE is not allowed here (put the records into one file, or import the file with the command line)`},
 		{"$INCLUDE", `1:9: $INCLUDE wants a file`},
-		{"$GENERATE 2-1 a$ A 192.0.2.$", `1:11: "2-1" is not a range of $GENERATE (a range is start-stop or start-stop/step, with 0 <= start <= stop)`},
-		{"$GENERATE 1-2/0 a$ A 192.0.2.$", `1:11: "1-2/0" is not a range of $GENERATE (a range is start-stop or start-stop/step, with 0 <= start <= stop)`},
-		{"$GENERATE", `1:10: "" is not a range of $GENERATE (a range is start-stop or start-stop/step, with 0 <= start <= stop)`},
+		{"$GENERATE 2-1 a$ A 192.0.2.$",
+			`1:11: "2-1" is not a range of $GENERATE (a range is start-stop or start-stop/step, with 0 <= start <= stop)`},
+		{"$GENERATE 1-2/0 a$ A 192.0.2.$",
+			`1:11: "1-2/0" is not a range of $GENERATE (a range is start-stop or start-stop/step, with 0 <= start <= stop)`},
+		{"$GENERATE",
+			`1:10: "" is not a range of $GENERATE (a range is start-stop or start-stop/step, with 0 <= start <= stop)`},
 		{"$GENERATE 1-2", `1:14: $GENERATE wants a record after its range`},
-		{"$GENERATE 1-300 a$ A 192.0.2.$", `1:17: in "a256 A 192.0.2.256", made by $GENERATE: A record: "192.0.2.256" is not an IPv4 address`},
-		{"$GENERATE 1-2 a${0,1,q} A 192.0.2.1", `1:16: "${0,1,q}" is not a form of $GENERATE's number (it is ${offset,width,base}, with base d, o, x, X, n or N)`},
-		{"$GENERATE 1-2 a${-2} A 192.0.2.1", `1:16: "${-2}" is not a form of $GENERATE's number (it is ${offset,width,base}, with base d, o, x, X, n or N)`},
+		{"$GENERATE 1-300 a$ A 192.0.2.$",
+			`1:17: in "a256 A 192.0.2.256", made by $GENERATE: A record: "192.0.2.256" is not an IPv4 address`},
+		{"$GENERATE 1-2 a${0,1,q} A 192.0.2.1",
+			`1:16: "${0,1,q}" is not a form of $GENERATE's number (it is ${offset,width,base}, with base d, o, x, X, n or N)`},
+		{"$GENERATE 1-2 a${-2} A 192.0.2.1",
+			`1:16: "${-2}" is not a form of $GENERATE's number (it is ${offset,width,base}, with base d, o, x, X, n or N)`},
 		{"$GENERATE 1-2 a${ A 192.0.2.1", `1:16: ${ is not closed`},
-		{"$GENERATE 1-2 a TXT " + strings.Repeat("${0,255}", 9), `1:15: $GENERATE makes a record of more than 2048 octets`},
+		{"$GENERATE 1-2 a TXT " + strings.Repeat("${0,255}", 9), `1:15: $GENERATE makes a record of more than 2048 bytes`},
 		{"$GENERATE 0-65536 a$ A 192.0.2.1", `1:11: $GENERATE would make more than 65536 records in this file`},
-		{"$GENERATE 1-40000 a$ A 192.0.2.1\n$GENERATE 1-40000 a$ A 192.0.2.1", `2:11: $GENERATE would make more than 65536 records in this file`},
-		{"$GENERATE 0-0 $$INCLUDE /etc/passwd", `1:15: in "\\$INCLUDE /etc/passwd", made by $GENERATE: unknown record type "/etc/passwd" (a type without a name is written TYPE and its number, its data \# and hexadecimal)`},
+		{"$GENERATE 1-40000 a$ A 192.0.2.1\n$GENERATE 1-40000 a$ A 192.0.2.1",
+			`2:11: $GENERATE would make more than 65536 records in this file`},
+		{"$GENERATE 0-0 $$INCLUDE /etc/passwd",
+			`1:15: in "\\$INCLUDE /etc/passwd", made by $GENERATE: unknown record type "/etc/passwd" (a type without a name ` +
+				`is written TYPE and its number, its data \# and hexadecimal)`},
 	}
 	o := zonefile.Options{File: "db.example", Origin: dnsname.MustParse("example.org."), DefaultTTL: 60}
 	for _, tt := range tests {
@@ -151,10 +173,15 @@ func TestParseBroken(t *testing.T) {
 
 func TestParseNoOrigin(t *testing.T) {
 	tests := []struct{ in, want string }{
-		{"www 60 A 192.0.2.1", `1:1: name has no final dot and no origin is known: "www" (begin the file with $ORIGIN and the zone's name, or give the zone's name with the file)`},
-		{"@ 60 A 192.0.2.1", `1:1: name has no final dot and no origin is known: "@" (begin the file with $ORIGIN and the zone's name, or give the zone's name with the file)`},
+		{"www 60 A 192.0.2.1",
+			`1:1: name has no final dot and no origin is known: "www" (begin the file with $ORIGIN and the zone's name, or ` +
+				`give the zone's name with the file)`},
+		{"@ 60 A 192.0.2.1",
+			`1:1: name has no final dot and no origin is known: "@" (begin the file with $ORIGIN and the zone's name, or ` +
+				`give the zone's name with the file)`},
 		{"www. 60 NS ns", `1:12: NS record: "ns" is not a valid Ns`},
-		{"www. A 192.0.2.1", `1:1: the record has no TTL and there is no default (begin the file with a line such as $TTL 1h)`},
+		{"www. A 192.0.2.1",
+			`1:1: the record has no TTL and there is no default (begin the file with a line such as $TTL 1h)`},
 	}
 	for _, tt := range tests {
 		if _, err := list(strings.NewReader(tt.in), zonefile.Options{}); err == nil || err.Error() != tt.want {
@@ -163,7 +190,7 @@ func TestParseNoOrigin(t *testing.T) {
 	}
 }
 
-// TestParseCallerError wants the caller's objection at the record's line, and the cause inside.
+// TestParseCallerError checks that an error of the caller gets the record's line, and wraps the cause.
 func TestParseCallerError(t *testing.T) {
 	conflict := errors.New("www.example.org. has a CNAME already")
 	in := "$ORIGIN example.org.\n$TTL 1\n\nwww CNAME a\nwww MX (\n 10\n a )\n"

@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// words walks over the words of an entry.
+// words iterates over the words of an entry.
 type words struct {
 	text []byte
 	at   int
@@ -20,7 +20,7 @@ type words struct {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// next is the next word and where it begins; at the end it is empty.
+// next returns the next word and its offset. At the end the word is empty.
 func (w *words) next() (word []byte, off int) {
 	for w.at < len(w.text) && isBlank(w.text[w.at]) {
 		w.at++
@@ -40,7 +40,7 @@ func (w *words) next() (word []byte, off int) {
 	return w.text[off:w.at], off
 }
 
-// end refuses more words after those of a directive.
+// end returns a fault when words follow a directive.
 func (w *words) end(directive string) *fault {
 	if word, off := w.next(); len(word) > 0 {
 		return &fault{off: off, reason: fmt.Sprintf("unexpected %s after %s", show(word), directive)}
@@ -48,7 +48,7 @@ func (w *words) end(directive string) *fault {
 	return nil
 }
 
-// record reads `[owner] [TTL] [class] type data`, where TTL and class may change places.
+// record reads `[owner] [TTL] [class] type data`, with TTL and class in either order.
 func (f *file) record(text []byte) (Record, *fault) {
 	w := &words{text: text}
 	if !isBlank(text[0]) {
@@ -64,16 +64,18 @@ func (f *file) record(text []byte) (Record, *fault) {
 		return Record{}, bad
 	}
 	if f.owner.IsZero() {
-		return Record{}, &fault{reason: "the first record has no owner name", hint: "a line that begins with a blank belongs to the name before it"}
+		return Record{}, &fault{reason: "the first record has no owner name",
+			hint: "a line that begins with a blank belongs to the name before it"}
 	}
 	if f.origin.IsZero() && t == rr.TypeSOA {
 		f.origin = f.owner
 	}
 	switch {
-	case hasTTL && !f.fixed:
+	case hasTTL && !f.ttlFixed:
 		f.ttl, f.hasTTL = ttl, true
 	case !hasTTL && !f.hasTTL:
-		return Record{}, &fault{reason: "the record has no TTL and there is no default", hint: "begin the file with a line such as $TTL 1h"}
+		return Record{}, &fault{reason: "the record has no TTL and there is no default",
+			hint: "begin the file with a line such as $TTL 1h"}
 	case !hasTTL:
 		ttl = f.ttl
 	}
@@ -99,7 +101,8 @@ func (f *file) header(w *words) (t rr.Type, ttl uint32, hasTTL bool, bad *fault)
 			hasTTL = true
 		case !hasClass && isClass(word):
 			if !isIN(word) {
-				return 0, 0, false, &fault{off: off, reason: fmt.Sprintf("class %s is not served", show(word)), hint: "only class IN is; the class may be left out"}
+				return 0, 0, false, &fault{off: off, reason: fmt.Sprintf("class %s is not served", show(word)),
+					hint: "only class IN is; the class may be left out"}
 			}
 			hasClass = true
 		default:
@@ -117,13 +120,14 @@ func isIN(word []byte) bool {
 	return len(word) == 2 && word[0]|0x20 == 'i' && word[1]|0x20 == 'n' || strings.EqualFold(string(word), "CLASS1")
 }
 
-// isClass knows the classes of RFC 1035 §3.2.4 and RFC 3597 §5. ANY is left out: as a type it is refused too.
+// isClass reports whether word is a class of RFC 1035 §3.2.4 or RFC 3597 §5. ANY is not included: it is also refused
+// as a type.
 func isClass(word []byte) bool {
 	if isIN(word) {
 		return true
 	}
 	if c := word[0] | 0x20; c != 'c' && c != 'h' && c != 'n' {
-		return false // most types, at no cost
+		return false // quick test for most types
 	}
 	switch s := strings.ToUpper(string(word)); s {
 	case "CS", "CH", "HS", "CHAOS", "NONE":
@@ -135,8 +139,8 @@ func isClass(word []byte) bool {
 
 // readName reads an owner or origin.
 func (f *file) readName(word []byte, off int) (dnsname.Name, *fault) {
-	if string(word) == f.said.text && f.said.origin == f.origin {
-		return f.said.name, nil
+	if string(word) == f.lastOwner.text && f.lastOwner.origin == f.origin {
+		return f.lastOwner.name, nil
 	}
 	if i := bytes.IndexByte(word, '"'); i >= 0 && (i == 0 || word[i-1] != '\\') {
 		return dnsname.Name{}, &fault{off: off + i, reason: "a name is not quoted", hint: `a blank in a name is written \032`}
@@ -149,13 +153,14 @@ func (f *file) readName(word []byte, off int) (dnsname.Name, *fault) {
 		}
 		return dnsname.Name{}, bad
 	}
-	f.said = owner{string(word), f.origin, n}
+	f.lastOwner = cachedOwner{string(word), f.origin, n}
 	return n, nil
 }
 
 // parseTTL reads seconds, or numbers with units as BIND does: 1h30m.
 func parseTTL(word []byte, off int) (uint32, *fault) {
-	broken := &fault{off: off, reason: show(word) + " is not a TTL", hint: "a TTL is a number of seconds, or has units such as 1h30m"}
+	broken := &fault{off: off, reason: show(word) + " is not a TTL",
+		hint: "a TTL is a number of seconds, or has units such as 1h30m"}
 	total, n, digits, units := uint64(0), uint64(0), 0, false
 	for i, c := range word {
 		if '0' <= c && c <= '9' {
@@ -179,7 +184,7 @@ func parseTTL(word []byte, off int) (uint32, *fault) {
 	return uint32(total), nil
 }
 
-// dataFault places an error of the data, which begins at off of text.
+// dataFault returns the fault for an error in the data, which begins at off of text.
 func dataFault(text []byte, off int, t rr.Type, err error) *fault {
 	var syntax *rr.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -197,7 +202,7 @@ func dataFault(text []byte, off int, t rr.Type, err error) *fault {
 	return bad
 }
 
-// show is a word for an error message.
+// show returns a word for an error message.
 func show(word []byte) string {
 	const most = 64
 	if len(word) > most {

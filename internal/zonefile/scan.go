@@ -10,18 +10,18 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// entry is a record or a directive as one line: comments are gone, and blanks stand for parentheses and for the line
-// breaks inside them. It is valid until the next call of next.
+// entry is a record or a directive as one line. Comments are removed. Blanks replace parentheses and the line breaks
+// inside them. It is valid until the next call of next.
 type entry struct {
 	text  []byte
 	marks []mark
 }
 
-// mark says that the octets of an entry from off on were read from line.
+// mark records that the bytes of an entry from off on were read from line.
 type mark struct{ off, line int }
 
-// place is the line and column where the octet at off was read.
-func (e entry) place(off int) (line, column int) {
+// position returns the line and column of the byte at off.
+func (e entry) position(off int) (line, column int) {
 	if len(e.marks) == 0 {
 		return 1, 1
 	}
@@ -30,18 +30,18 @@ func (e entry) place(off int) (line, column int) {
 	return m.line, off - m.off + 1
 }
 
-// scanner cuts a file into entries.
+// scanner divides a file into entries.
 type scanner struct {
 	br    *bufio.Reader
 	line  int // the line read last
 	spill []byte
 	e     entry
-	open  []int // offsets of the parentheses that are open
+	open  []int // offsets of the open parentheses
 
 	aliases bool // comments of ALIAS records are records
 }
 
-// special are the octets of a line that need a closer look.
+// special marks the bytes that the scanner must handle.
 var special = func() (t [256]bool) {
 	for c := range 0x20 {
 		t[c] = c != '\t'
@@ -52,7 +52,7 @@ var special = func() (t [256]bool) {
 	return t
 }()
 
-// next is the next entry that is not empty. At the end of the file the fault's cause is io.EOF.
+// next returns the next entry that is not empty. At the end of the file the fault's cause is io.EOF.
 func (s *scanner) next() (entry, *fault) {
 	for {
 		s.e.text, s.e.marks, s.open = s.e.text[:0], s.e.marks[:0], s.open[:0]
@@ -78,7 +78,7 @@ func (s *scanner) next() (entry, *fault) {
 	}
 }
 
-// readLine is the next line without its end, marked as part of the entry.
+// readLine returns the next line without its end, and marks it as part of the entry.
 func (s *scanner) readLine() ([]byte, *fault) {
 	s.spill = s.spill[:0]
 	for {
@@ -94,7 +94,7 @@ func (s *scanner) readLine() ([]byte, *fault) {
 		case err != nil && err != bufio.ErrBufferFull && err != io.EOF:
 			return nil, &fault{off: len(s.e.text), reason: "cannot read on: " + err.Error(), err: err}
 		case len(s.e.text)+len(s.spill)+len(b) > maxEntry:
-			return nil, &fault{off: s.e.marks[0].off, reason: fmt.Sprintf("this record has more than %d octets", maxEntry)}
+			return nil, &fault{off: s.e.marks[0].off, reason: fmt.Sprintf("this record has more than %d bytes", maxEntry)}
 		case err == bufio.ErrBufferFull:
 			s.spill = append(s.spill, b...)
 			continue
@@ -105,7 +105,7 @@ func (s *scanner) readLine() ([]byte, *fault) {
 		}
 		b = bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
 		if s.line == 1 {
-			b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the mark that some editors put before UTF-8
+			b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the byte order mark that some editors write
 		}
 		if s.aliases && len(s.open) == 0 && len(b) > 0 && b[0] == ';' {
 			if text := aliasComment(b); text != nil {
@@ -118,7 +118,7 @@ func (s *scanner) readLine() ([]byte, *fault) {
 
 // add appends one line to the entry.
 func (s *scanner) add(line []byte) *fault {
-	base := len(s.e.text) // so that faults and parentheses have their place in the entry
+	base := len(s.e.text) // offset in the entry, for faults and parentheses
 	s.e.text = append(s.e.text, line...)
 	text := s.e.text
 	quote := -1
@@ -156,7 +156,8 @@ func (s *scanner) add(line []byte) *fault {
 		}
 	}
 	if quote >= 0 {
-		return &fault{off: quote, reason: "a quoted string is not closed on its line", hint: `a line break inside it is written \010`}
+		return &fault{off: quote, reason: "a quoted string is not closed on its line",
+			hint: `a line break inside it is written \010`}
 	}
 	return nil
 }

@@ -18,21 +18,22 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Stage keeps the records of a whole zone on disk and returns them in canonical order. It needs about 1.5 MiB of memory
-// while records are added, and 16 KiB for each MiB of them while they are read, whatever the size of the zone.
+// Stage keeps the records of a whole zone on disk and returns them in canonical order. Whatever the size of the zone,
+// it needs about 1.5 MiB of memory while records are added. While they are read, it needs 16 KiB for each MiB of
+// them.
 //
 // Records are collected in runs of runSize bytes. Each run is sorted and written; reading merges the runs.
 type Stage struct {
 	f       *os.File
-	run     []byte // records of the run that is being collected
-	order   []int  // where each of them begins in run
+	run     []byte // records of the current run
+	order   []int  // offset of each of them in run
 	ends    []int64
 	records int
 	bytes   int64
 	err     error
 }
 
-// Sizes of a run, and of the buffer that it is read through.
+// Sizes of a run, and of the buffers to read and write it.
 const (
 	runSize  = 1 << 20
 	readRun  = 16 << 10
@@ -60,11 +61,11 @@ func (s *Stage) Close() error { return s.f.Close() }
 // Records returns the number of records.
 func (s *Stage) Records() int { return s.records }
 
-// Bytes returns the size of the records: of their names and data, and of ten bytes for each.
+// Bytes returns the size of the records: their names and data, and ten bytes for each.
 func (s *Stage) Bytes() int64 { return s.bytes }
 
-// Err returns the error that ended the last walk over Sets early. A caller that commits the sets must check it before
-// the commit ends: otherwise the missing ones would be deleted.
+// Err returns the error that ended the last iteration over Sets early. A caller that commits the sets must check it
+// before the commit ends: otherwise the missing sets would be deleted.
 func (s *Stage) Err() error { return s.err }
 
 // Add adds a record. It must not be called after Sets.
@@ -84,8 +85,8 @@ func (s *Stage) Add(r Record) error {
 //
 //	key length 2, key, TTL 4, data length 2, data
 //
-// The key is that of the name, a 0x00 and the type, so that its order is that of names, then of types, and the key of a
-// name with its types comes before those of the names below.
+// The key is that of the name, a 0x00 and the type. It sorts by name, then by type, and a name with all its types
+// comes before the names below it.
 func appendStaged(b []byte, r Record) []byte {
 	from := len(b)
 	b = append(b, 0, 0)
@@ -97,16 +98,16 @@ func appendStaged(b []byte, r Record) []byte {
 	return append(b, r.Data...)
 }
 
-const keyTail = 3 // 0x00 and the type behind the key of the name
+const keyTail = 3 // 0x00 and the type after the key of the name
 
-// Flush writes all records to the disk and gives the memory back. A Stage that waits to be read needs none.
+// Flush writes all records to disk and frees the memory, so that a Stage that waits to be read needs none.
 func (s *Stage) Flush() error {
 	err := s.flush()
 	s.run, s.order = nil, nil
 	return err
 }
 
-// flush writes the run that is being collected.
+// flush writes the current run.
 func (s *Stage) flush() error {
 	if len(s.order) == 0 {
 		return nil
@@ -129,9 +130,9 @@ func (s *Stage) flush() error {
 
 var errStage = errors.New("the staged records of the zone are damaged")
 
-// Sets walks the record sets in canonical order of their names, then by type. The data of a set is as in rr.Set. Of
-// several TTLs in one set, which RFC 2181 §5.2 forbids, the smallest is taken. When the walk is over, the caller checks
-// Err.
+// Sets returns the record sets in canonical order of their names, then by type. The data of a set is as in rr.Set.
+// When records of a set have different TTLs, which RFC 2181 §5.2 forbids, the set gets the smallest. After the
+// iteration the caller must check Err.
 func (s *Stage) Sets() iter.Seq[rr.Set] {
 	return func(yield func(rr.Set) bool) {
 		var set rr.Set
@@ -150,8 +151,8 @@ func (s *Stage) Sets() iter.Seq[rr.Set] {
 	}
 }
 
-// All walks the records in the order of Sets, those of one set in the order in which they were added. When the walk is
-// over, the caller checks Err.
+// All returns the records in the order of Sets, those of one set in the order in which they were added. After the
+// iteration the caller must check Err.
 func (s *Stage) All() iter.Seq[Record] {
 	return func(yield func(Record) bool) { s.err = s.walk(yield) }
 }
@@ -193,7 +194,7 @@ func normal(s rr.Set) rr.Set {
 	return s
 }
 
-// open begins to read all runs.
+// open returns cursors at the first record of all runs.
 func (s *Stage) open() (merge, error) {
 	if err := s.Flush(); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (s *Stage) open() (merge, error) {
 	return m, nil
 }
 
-// cursor is at one record of a run.
+// cursor is a position in a run.
 type cursor struct {
 	run  int
 	in   *bufio.Reader
@@ -253,7 +254,7 @@ func (c *cursor) read(b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// owner returns the name and type of the record. A name that is the one before is not built again.
+// owner returns the name and type of the record. When the name equals the previous one, it returns last.
 func (c *cursor) owner(before []byte, last dnsname.Name) (dnsname.Name, rr.Type, error) {
 	if len(c.key) < keyTail {
 		return last, 0, errStage
@@ -285,7 +286,7 @@ func (m merge) Less(i, j int) bool {
 	return cmp.Or(bytes.Compare(m[i].key, m[j].key), cmp.Compare(m[i].run, m[j].run)) < 0
 }
 
-// advance goes to the next record of all runs.
+// advance moves to the next record of all runs.
 func (m *merge) advance() error {
 	switch err := (*m)[0].next(); {
 	case err == nil:

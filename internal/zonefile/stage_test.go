@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// slowSets is what Stage.Sets must walk, made the obvious way.
+// slowSets returns the sets that Stage.Sets must return, with the simplest code.
 func slowSets(records []zonefile.Record) []rr.Set {
 	var sets []rr.Set
 	for _, r := range records {
@@ -82,13 +82,13 @@ func TestStage(t *testing.T) {
 			add(t, s, r)
 		}
 		want := slowSets(records)
-		for range 2 { // it can be walked again
+		for range 2 { // it can be iterated again
 			got := slices.Collect(s.Sets())
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(dnsname.Name{})); diff != "" || s.Err() != nil {
 				t.Fatalf("sets of %d records, %v (-want +got):\n%s", n, s.Err(), diff)
 			}
 			for range s.Sets() {
-				break // must not go on
+				break // must stop here
 			}
 		}
 		if s.Records() != n || n > 0 && s.Bytes() < int64(20*n) {
@@ -97,7 +97,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestStageFirstSpelling: of two spellings of one record in different runs, the first stays.
+// TestStageFirstSpelling checks that of two spellings of one record in different runs, the first is kept.
 func TestStageFirstSpelling(t *testing.T) {
 	s := newStage(t)
 	at := dnsname.MustParse("example.org.")
@@ -113,7 +113,7 @@ func TestStageFirstSpelling(t *testing.T) {
 	}
 }
 
-// TestDamagedStage: a file that was cut off is found out, wherever it ends.
+// TestDamagedStage checks that a truncated file is detected, wherever it ends.
 func TestDamagedStage(t *testing.T) {
 	s := newStage(t)
 	add(t, s, zonefile.Record{Name: dnsname.MustParse("example.org."), Type: rr.TypeA, Data: "1234"})
@@ -133,13 +133,14 @@ func TestDamagedStage(t *testing.T) {
 	}
 }
 
-// TestStageMemory: a zone of 64 MB is staged and walked in a few MB.
+// TestStageMemory checks that a zone of 64 MB is staged and read in a few MB.
 func TestStageMemory(t *testing.T) {
 	s := newStage(t)
 	data := strings.Repeat("d", 200)
 	base, peak := inUse(), uint64(0)
 	for i := range 300_000 {
-		add(t, s, zonefile.Record{Name: dnsname.MustParse(fmt.Sprintf("host%d.example.org.", i^0x15555)), Type: rr.TypeTXT, Data: data})
+		add(t, s, zonefile.Record{Name: dnsname.MustParse(fmt.Sprintf("host%d.example.org.", i^0x15555)), Type: rr.TypeTXT,
+			Data: data})
 		if i%100_000 == 0 {
 			peak = max(peak, inUse())
 		}

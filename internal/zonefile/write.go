@@ -14,13 +14,13 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Write writes a zone as a file: $ORIGIN, $TTL, then a record per line with its owner relative to origin, its own TTL,
-// and absolute names in its data. The sets of a name come together and names come in canonical order, as zones keep
-// them, so that a zone of any size is written as it is read; any other order is an error. Types of one name may
-// come in any order. They go out by number, SOA and NS before the others.
+// Write writes a zone as a file: $ORIGIN, $TTL, then one record per line with its owner relative to origin, its TTL,
+// and absolute names in its data. The sets of a name must come together, and names in canonical order, as zones keep
+// them. So Write needs no memory in proportion to the zone; any other order is an error. The types of one name may
+// come in any order. Write sorts them by number, with SOA and NS first.
 //
-// Equal zones make equal files, and Parse reads back exactly what was given; an ALIAS, which goes out as a comment, with
-// Options.ReviveAlias.
+// Equal zones give equal files, and Parse returns exactly the given sets. An ALIAS is written as a comment, which
+// needs Options.ReviveAlias.
 func Write(w io.Writer, origin dnsname.Name, defaultTTL uint32, sets iter.Seq2[rr.Set, error]) error {
 	if origin.IsZero() || defaultTTL > rr.MaxTTL {
 		return fmt.Errorf("write zone file: origin %q or default TTL %d is not valid", origin, defaultTTL)
@@ -47,8 +47,8 @@ func Write(w io.Writer, origin dnsname.Name, defaultTTL uint32, sets iter.Seq2[r
 type writer struct {
 	w      *bufio.Writer
 	origin dnsname.Name
-	suffix string   // of names below the origin
-	sets   []rr.Set // of the name at hand
+	suffix string   // suffix of names below the origin
+	sets   []rr.Set // sets of the current name
 	line   []byte
 }
 
@@ -65,7 +65,7 @@ func (o *writer) add(set rr.Set) error {
 	return nil
 }
 
-// flush writes the sets of one name.
+// flush writes the sets of the current name.
 func (o *writer) flush() error {
 	slices.SortFunc(o.sets, func(a, b rr.Set) int { return cmp.Compare(rank(a.Type), rank(b.Type)) })
 	for i, set := range o.sets {
@@ -108,7 +108,7 @@ func (o *writer) write(set rr.Set) error {
 	head := len(o.line)
 	for _, d := range set.Data {
 		text := rr.DataText(set.Type, d)
-		if strings.HasPrefix(text, `\#`) { // for lack of a better text, or because the data is broken
+		if strings.HasPrefix(text, `\#`) { // the type has no better text, or the data is malformed
 			if err := rr.Check(set.Type, d); err != nil {
 				return fmt.Errorf("%s: %w", set.Name, err)
 			}
@@ -121,7 +121,7 @@ func (o *writer) write(set rr.Set) error {
 	return nil
 }
 
-// owner is n relative to the origin, or absolute when it is elsewhere.
+// owner returns n relative to the origin, or absolute when it is outside.
 func (o *writer) owner(n dnsname.Name) string {
 	switch {
 	case n == o.origin:

@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// gather makes sets of the records of a file, in canonical order of their names.
+// gather returns the records of a file as sets, in canonical order of their names.
 func gather(text string, o zonefile.Options) ([]rr.Set, error) {
 	type key struct {
 		name dnsname.Name
@@ -115,17 +115,22 @@ func TestWriteRoot(t *testing.T) {
 }
 
 func TestWriteRefuses(t *testing.T) {
-	org, a, b := dnsname.MustParse("example.org."), dnsname.MustParse("a.example.org."), dnsname.MustParse("b.example.org.")
+	org, a, b := dnsname.MustParse("example.org."), dnsname.MustParse("a.example.org."),
+		dnsname.MustParse("b.example.org.")
 	addr := "\xc0\x00\x02\x01"
 	tests := []struct {
 		want string
 		sets []rr.Set
 	}{
-		{"write zone file: a.example.org. comes after b.example.org.", []rr.Set{rr.NewSet(b, rr.TypeA, 1, addr), rr.NewSet(a, rr.TypeA, 1, addr)}},
-		{"write zone file: a.example.org. A comes twice", []rr.Set{rr.NewSet(a, rr.TypeA, 1, addr), rr.NewSet(a, rr.TypeA, 1, addr)}},
+		{"write zone file: a.example.org. comes after b.example.org.",
+			[]rr.Set{rr.NewSet(b, rr.TypeA, 1, addr), rr.NewSet(a, rr.TypeA, 1, addr)}},
+		{"write zone file: a.example.org. A comes twice",
+			[]rr.Set{rr.NewSet(a, rr.TypeA, 1, addr), rr.NewSet(a, rr.TypeA, 1, addr)}},
 		{`write zone file: "a.example.org." ANY with TTL 1 cannot be written`, []rr.Set{rr.NewSet(a, rr.TypeANY, 1, addr)}},
-		{`write zone file: "a.example.org." A with TTL 4294967295 cannot be written`, []rr.Set{rr.NewSet(a, rr.TypeA, 1<<32-1, addr)}},
-		{"write zone file: a.example.org.: A record: the data does not fit the type (overflow unpacking a)", []rr.Set{rr.NewSet(a, rr.TypeA, 1, "\x01")}},
+		{`write zone file: "a.example.org." A with TTL 4294967295 cannot be written`,
+			[]rr.Set{rr.NewSet(a, rr.TypeA, 1<<32-1, addr)}},
+		{"write zone file: a.example.org.: A record: the data does not fit the type (overflow unpacking a)",
+			[]rr.Set{rr.NewSet(a, rr.TypeA, 1, "\x01")}},
 	}
 	for _, tt := range tests {
 		if err := zonefile.Write(&strings.Builder{}, org, 1, each(tt.sets)); err == nil || err.Error() != tt.want {
@@ -142,7 +147,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// rewrite wants sets back from their file, and the same file from them.
+// rewrite checks that sets survive a round trip, and that the second file equals the first.
 func rewrite(t *testing.T, origin dnsname.Name, sets []rr.Set) {
 	t.Helper()
 	text := mustWrite(t, origin, sets)
@@ -166,8 +171,8 @@ func rewrite(t *testing.T, origin dnsname.Name, sets []rr.Set) {
 	}
 }
 
-// TestRewriteOctets has every octet in owners, in names of data and in strings, and random octets for every type.
-func TestRewriteOctets(t *testing.T) {
+// TestRewriteBytes has every byte in owners, in names of data and in strings, and random bytes for every type.
+func TestRewriteBytes(t *testing.T) {
 	origin := dnsname.MustParse("example.org.")
 	random := rand.New(rand.NewPCG(1, 2))
 	var sets []rr.Set
