@@ -1,6 +1,6 @@
 package dnsname
 
-// folded is A-Z to a-z (RFC 4343 §3) as a table: a load costs less than two comparisons for each byte of each query.
+// folded maps A-Z to a-z (RFC 4343 §3). A table load costs less than two comparisons for each byte of each query.
 var folded = func() (t [256]byte) {
 	for i := range t {
 		t[i] = byte(i)
@@ -11,8 +11,8 @@ var folded = func() (t [256]byte) {
 	return t
 }()
 
-// Lower returns the lower case of an ASCII letter, and any other byte as it is. Length bytes of names in wire form are
-// below 'A', so a name in wire form can be folded byte by byte.
+// Lower returns the lower case of an ASCII letter, and any other byte unchanged. Length bytes of names in wire form
+// are below 'A', so a name in wire form can be converted byte by byte.
 func Lower(c byte) byte { return folded[c] }
 
 // AppendLower appends the lower case of a name in wire form, or of a part of one.
@@ -25,7 +25,7 @@ func AppendLower(dst, name []byte) []byte {
 	return dst
 }
 
-// EqualFold reports whether two names in wire form differ only in case, if at all.
+// EqualFold reports whether two names in wire form are equal without regard to case.
 func EqualFold(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false

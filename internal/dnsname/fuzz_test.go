@@ -8,9 +8,10 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// FuzzParse: a name that parses survives text, wire and key, and every name above it is where IsIn says.
+// FuzzParse checks that a parsed name survives text, wire form and key, and that IsIn holds for every name above it.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{".", "www.Example.org", `a\.b.test.`, `\000\001\002\255.test.`, `*.\@.test`, "@", `\300`, "ü", name255} {
+	for _, s := range []string{".", "www.Example.org", `a\.b.test.`, `\000\001\002\255.test.`, `*.\@.test`, "@", `\300`,
+		"ü", name255} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -25,7 +26,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzFromWire: any octets; what is a name survives its text.
+// FuzzFromWire checks that a name read from any bytes survives its text.
 func FuzzFromWire(f *testing.F) {
 	f.Add([]byte("\x03www\x07EXAMPLE\x03org\x00"))
 	f.Add([]byte("\x02\xc0\x00\x00"))
@@ -35,7 +36,7 @@ func FuzzFromWire(f *testing.F) {
 			return
 		}
 		if len(n.Wire()) != took || took > len(b) {
-			t.Fatalf("FromWire(%q) = %q of %d octets", b, n.Wire(), took)
+			t.Fatalf("FromWire(%q) = %q of %d bytes", b, n.Wire(), took)
 		}
 		check(t, n)
 	})
@@ -60,8 +61,8 @@ func check(t *testing.T, n dnsname.Name) {
 	}
 }
 
-// FuzzOrder: the order of keys is that of RFC 4034 §6.1 said the slow way, and a key is a prefix of another one
-// exactly when its name stands above.
+// FuzzOrder checks the order of keys against a slow implementation of RFC 4034 §6.1. A key must be a prefix of
+// another one exactly when its name is above the other.
 func FuzzOrder(f *testing.F) {
 	f.Add("a.example.", "z.example.")
 	f.Add(`\000.a.`, `\001.a.`)
@@ -82,7 +83,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// labels are those of n from the root down.
+// labels returns the labels of n from the root down.
 func labels(n dnsname.Name) [][]byte {
 	var out [][]byte
 	for ; !n.IsRoot(); n = n.Parent() {

@@ -1,4 +1,6 @@
-// Package dnsname holds domain names in one canonical form, so that a raw string never reaches a decision.
+// Package dnsname holds domain names in one canonical form, so that no decision depends on a raw string.
+//
+// Start with Parse and FromWire in name.go: both return a Name. order.go has the canonical order and the store key.
 package dnsname
 
 import (
@@ -13,12 +15,12 @@ const (
 	MaxWire  = 255
 )
 
-// Name is a fully qualified domain name: uncompressed wire form, lower case, root label included.
+// Name is a fully qualified domain name in uncompressed wire form, in lower case, with the root label.
 //
-// Wire form, because escapes make text ambiguous: `a\.b.test.` has two labels and `a.b.test.` has three, and a
-// suffix test on text lets one owner speak for the other. Lower case, because RFC 4343 compares names without
-// case; the case a client asked in is echoed from its question, not from here.
-// Names are comparable with == and usable as map keys. The zero Name is no name at all; see IsZero.
+// Wire form, because escapes make text ambiguous: `a\.b.test.` has two labels and `a.b.test.` has three. A suffix
+// test on text would confuse the two, and with them their owners. Lower case, because RFC 4343 compares names without
+// case. A reply repeats the client's letter case from the question, not from a Name. Names are comparable with == and
+// usable as map keys. The zero Name is not a name; see IsZero.
 type Name struct{ wire string }
 
 // Root is the name of the DNS root, ".".
@@ -27,25 +29,25 @@ var Root = Name{"\x00"}
 var (
 	errEmpty      = errors.New("name is empty")
 	errEmptyLabel = errors.New("name has an empty label")
-	errLongLabel  = errors.New("name has a label of more than 63 octets")
-	errLongName   = errors.New("name is longer than 255 octets")
+	errLongLabel  = errors.New("name has a label of more than 63 bytes")
+	errLongName   = errors.New("name is longer than 255 bytes")
 	errEscape     = errors.New("name has a broken escape")
 	errTruncated  = errors.New("name is cut short")
 	errPointer    = errors.New("name is compressed")
 	errRelative   = errors.New("name has no final dot and no origin is known")
 )
 
-// Parse reads a name in presentation form (RFC 1035 §5.1, RFC 4343 §2.1). The final dot may be absent: the name
-// is taken as fully qualified either way.
+// Parse parses a name in presentation form (RFC 1035 §5.1, RFC 4343 §2.1). The final dot is optional: the name is
+// fully qualified with or without it.
 func Parse(s string) (Name, error) {
-	if s == "@" { // an origin only where there is one; here it is a label like any other
+	if s == "@" { // "@" means the origin only where there is one; here it is an ordinary label
 		return Name{"\x01@\x00"}, nil
 	}
 	return ParseIn(s, Root)
 }
 
-// ParseIn is Parse, but a name without a final dot is relative to origin, and "@" is origin itself. The
-// zero origin refuses both.
+// ParseIn is like Parse, but a name without a final dot is relative to origin, and "@" is origin itself. With the
+// zero origin both are errors.
 func ParseIn(s string, origin Name) (Name, error) {
 	if s == "@" && !origin.IsZero() {
 		return origin, nil
@@ -68,7 +70,7 @@ func ParseIn(s string, origin Name) (Name, error) {
 	return Name{string(w)}, nil
 }
 
-// MustParse is Parse for names that are constants of the program or of a test.
+// MustParse is like Parse but panics on an error. It is for constant names in programs and tests.
 func MustParse(s string) Name {
 	n, err := Parse(s)
 	if err != nil {
@@ -77,7 +79,7 @@ func MustParse(s string) Name {
 	return n
 }
 
-// appendWire appends the labels of s without a closing root label, and tells whether s ended in a dot.
+// appendWire appends the labels of s without a closing root label, and reports whether s ends in a dot.
 func appendWire(w []byte, s string) (_ []byte, absolute bool, err error) {
 	if s == "" {
 		return nil, false, errEmpty
@@ -122,7 +124,7 @@ func appendWire(w []byte, s string) (_ []byte, absolute bool, err error) {
 	return w, false, nil
 }
 
-// unescape reads what follows a backslash and tells how many bytes it took.
+// unescape returns the byte of the escape after a backslash, and how many bytes of s belong to it.
 func unescape(s string) (byte, int, error) {
 	if s == "" {
 		return 0, 0, errEscape
@@ -140,7 +142,7 @@ func unescape(s string) (byte, int, error) {
 	return byte(v), 3, nil
 }
 
-// FromWire reads one uncompressed name from the front of b and tells how many bytes it took.
+// FromWire reads one uncompressed name from the front of b and returns its length.
 func FromWire(b []byte) (Name, int, error) {
 	n := 0
 	for {
@@ -162,13 +164,13 @@ func FromWire(b []byte) (Name, int, error) {
 	return Name{string(AppendLower(make([]byte, 0, MaxWire), b[:n]))}, n, nil
 }
 
-// FromCanonical takes a name that is already in canonical wire form, such as Wire returned.
+// FromCanonical returns the Name of a canonical wire form, such as Wire returns. It does not check it.
 func FromCanonical(wire string) Name { return Name{wire} }
 
-// Wire is the canonical wire form, root label included.
+// Wire returns the canonical wire form, with the root label.
 func (n Name) Wire() string { return n.wire }
 
-// IsZero reports whether n is no name at all.
+// IsZero reports whether n is the zero Name.
 func (n Name) IsZero() bool { return n.wire == "" }
 
 // IsRoot reports whether n is ".".
@@ -177,7 +179,7 @@ func (n Name) IsRoot() bool { return n.wire == "\x00" }
 // IsWildcard reports whether the leftmost label is exactly "*" (RFC 4592 §2.1.1).
 func (n Name) IsWildcard() bool { return strings.HasPrefix(n.wire, "\x01*") }
 
-// NumLabels counts the labels, root not counted.
+// NumLabels returns the number of labels without the root.
 func (n Name) NumLabels() int {
 	c := 0
 	for i := 0; i < len(n.wire) && n.wire[i] != 0; i += 1 + int(n.wire[i]) {
@@ -186,7 +188,7 @@ func (n Name) NumLabels() int {
 	return c
 }
 
-// Parent is n without its leftmost label; the parent of the root is the zero Name.
+// Parent returns n without its leftmost label. The parent of the root is the zero Name.
 func (n Name) Parent() Name {
 	if len(n.wire) <= 1 {
 		return Name{}
@@ -194,7 +196,7 @@ func (n Name) Parent() Name {
 	return Name{n.wire[1+int(n.wire[0]):]}
 }
 
-// Label is the leftmost label's octets; empty for the root.
+// Label returns the bytes of the leftmost label. It is empty for the root.
 func (n Name) Label() string {
 	if len(n.wire) <= 1 {
 		return ""
@@ -202,7 +204,7 @@ func (n Name) Label() string {
 	return n.wire[1 : 1+int(n.wire[0])]
 }
 
-// Child is n with label in front. It fails when the result would be too long.
+// Child returns n with label in front. It fails when the result would be too long.
 func (n Name) Child(label string) (Name, error) {
 	if label == "" {
 		return Name{}, errEmptyLabel
@@ -234,11 +236,11 @@ func (n Name) IsIn(zone Name) bool {
 	return i == cut
 }
 
-// In is the labels of n that stand above zone, in wire form without a closing root label: the form in which a
-// zone stores its names. n must be in zone.
+// In returns the labels of n below zone, in wire form without a closing root label. A zone stores its names in this
+// form. n must be in zone.
 func (n Name) In(zone Name) string { return n.wire[:len(n.wire)-len(zone.wire)] }
 
-// String is the presentation form with its final dot.
+// String returns the presentation form with its final dot.
 func (n Name) String() string {
 	if n.wire == "" {
 		return ""
@@ -256,7 +258,7 @@ func (n Name) String() string {
 	return string(b)
 }
 
-// MarshalText implements encoding.TextMarshaler: the presentation form, empty for the zero Name.
+// MarshalText implements encoding.TextMarshaler. It returns the presentation form, or empty text for the zero Name.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler. Empty text is the zero Name.
@@ -269,7 +271,7 @@ func (n *Name) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// appendLabel writes one label so that Parse reads it back, and so that a master file does too.
+// appendLabel appends one label in a form that Parse and readers of master files read back.
 func appendLabel(b []byte, label string) []byte {
 	for i := range len(label) {
 		switch c := label[i]; c {

@@ -11,7 +11,7 @@ import (
 
 var (
 	label63 = strings.Repeat("a", 63)
-	// name255 has 255 octets on the wire: three labels of 63 octets, one of 61, their lengths and the root.
+	// name255 has 255 bytes in wire form: three labels of 63 bytes, one of 61, their lengths and the root.
 	name255 = label63 + "." + label63 + "." + label63 + "." + strings.Repeat("b", 61) + "."
 )
 
@@ -53,10 +53,10 @@ func TestParseRefuses(t *testing.T) {
 		{"..", "name has an empty label"},
 		{".test.", "name has an empty label"},
 		{"a..test.", "name has an empty label"},
-		{label63 + "a.", "name has a label of more than 63 octets"},
-		{"a" + name255[1:62] + "aaa" + name255[63:], "name has a label of more than 63 octets"},
-		{strings.Replace(name255, ".b", ".bb", 1), "name is longer than 255 octets"},
-		{strings.Repeat("a.", 128), "name is longer than 255 octets"},
+		{label63 + "a.", "name has a label of more than 63 bytes"},
+		{"a" + name255[1:62] + "aaa" + name255[63:], "name has a label of more than 63 bytes"},
+		{strings.Replace(name255, ".b", ".bb", 1), "name is longer than 255 bytes"},
+		{strings.Repeat("a.", 128), "name is longer than 255 bytes"},
 		{`a\`, "name has a broken escape"},
 		{`\25.test.`, "name has a broken escape"},
 		{`\256.test.`, "name has a broken escape"},
@@ -82,7 +82,7 @@ func TestParseIn(t *testing.T) {
 		}
 	}
 	if n, err := dnsname.ParseIn("www", dnsname.MustParse(name255)); err == nil {
-		t.Errorf("ParseIn(www) under a name of 255 octets = %q", n)
+		t.Errorf("ParseIn(www) under a name of 255 bytes = %q", n)
 	}
 	for _, in := range []string{"www", "@"} {
 		if n, err := dnsname.ParseIn(in, dnsname.Name{}); err == nil {
@@ -120,7 +120,7 @@ func TestIsIn(t *testing.T) {
 		{"xexample.test.", "example.test.", false},
 		{`attacker\.example.test.`, "example.test.", false}, // one label that ends in .example
 		{`attacker\007example.test.`, "example.test.", false},
-		{`x\007example\004test.`, "example.test.", false}, // a label that holds the zone's wire form
+		{`x\007example\004test.`, "example.test.", false}, // a label that contains the zone's wire form
 		{"example.org.", "example.test.", false},
 	}
 	for _, tt := range tests {
@@ -139,8 +139,10 @@ func TestIsIn(t *testing.T) {
 
 func TestParts(t *testing.T) {
 	n := dnsname.MustParse(`*.a\.b.test.`)
-	if !n.IsWildcard() || n.NumLabels() != 3 || n.Label() != "*" || n.Parent().String() != `a\.b.test.` || n.Parent().Label() != "a.b" {
-		t.Errorf("parts of %s: wildcard %v, %d labels, label %q, parent %s", n, n.IsWildcard(), n.NumLabels(), n.Label(), n.Parent())
+	if !n.IsWildcard() || n.NumLabels() != 3 || n.Label() != "*" || n.Parent().String() != `a\.b.test.` ||
+		n.Parent().Label() != "a.b" {
+		t.Errorf("parts of %s: wildcard %v, %d labels, label %q, parent %s", n, n.IsWildcard(), n.NumLabels(), n.Label(),
+			n.Parent())
 	}
 	for _, s := range []string{"**.test.", "a.*.test.", "x*.test.", "."} {
 		if dnsname.MustParse(s).IsWildcard() {
@@ -161,7 +163,7 @@ func TestChild(t *testing.T) {
 		t.Errorf("Child(A.b) = %s, %v", n, err)
 	}
 	if n, err := org.Child(label63); err != nil || n.Parent() != org {
-		t.Errorf("Child of 63 octets = %s, %v", n, err)
+		t.Errorf("Child of 63 bytes = %s, %v", n, err)
 	}
 	for _, label := range []string{"", label63 + "a"} {
 		if n, err := org.Child(label); err == nil {
@@ -169,7 +171,7 @@ func TestChild(t *testing.T) {
 		}
 	}
 	if n, err := dnsname.MustParse(name255).Child("a"); err == nil {
-		t.Errorf("child of a name of 255 octets = %s", n)
+		t.Errorf("child of a name of 255 bytes = %s", n)
 	}
 }
 

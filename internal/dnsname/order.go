@@ -2,16 +2,17 @@ package dnsname
 
 import "bytes"
 
-// Compare orders names canonically (RFC 4034 §6.1): by label from the right, a name before everything below it.
+// Compare compares names in canonical order (RFC 4034 §6.1): by label from the right, a name before everything below
+// it.
 func (n Name) Compare(m Name) int {
 	return bytes.Compare(n.AppendKey(nil), m.AppendKey(nil))
 }
 
-// AppendKey appends a form of n whose byte order is the canonical order of names, and in which the key of a name
-// is a prefix of the keys of exactly the names below it. Stores use it as their key.
+// AppendKey appends a form of n whose byte order is the canonical order of names. The key of a name is a prefix of
+// the keys of exactly the names below it. Stores use it as their key.
 //
-// Labels go right to left, each closed by 0x00. Inside a label 0x00 and 0x01 are written 0x01 0x01 and 0x01 0x02,
-// which keeps their order and keeps 0x00 for the end of a label.
+// Labels go from right to left, each closed by 0x00. Inside a label, 0x00 and 0x01 are written 0x01 0x01 and 0x01
+// 0x02. That keeps their order and reserves 0x00 for the end of a label.
 func (n Name) AppendKey(dst []byte) []byte {
 	var at [128]uint8
 	c := 0
@@ -33,9 +34,9 @@ func (n Name) AppendKey(dst []byte) []byte {
 	return dst
 }
 
-// FromKey reads what AppendKey wrote, and refuses everything else.
+// FromKey parses a key that AppendKey wrote. It returns false for anything else.
 func FromKey(key []byte) (Name, bool) {
-	var rev []byte // wire form built from its end
+	var rev []byte // label without escapes
 	buf := make([]byte, MaxWire)
 	at := MaxWire - 1 // buf[at:] is the name so far; the last byte is the root label
 	for i := 0; i < len(key); {

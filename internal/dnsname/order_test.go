@@ -7,7 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// TestCanonicalOrder has the example of RFC 4034 §6.1, and the octets that keys escape.
+// TestCanonicalOrder checks the example of RFC 4034 §6.1, and the bytes that keys escape.
 func TestCanonicalOrder(t *testing.T) {
 	order := []string{
 		".", "example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example.",
@@ -36,7 +36,8 @@ func TestCanonicalOrder(t *testing.T) {
 func TestFromKeyRefuses(t *testing.T) {
 	long := append(bytes.Repeat([]byte("a"), 64), 0)
 	deep := bytes.Repeat([]byte("a\x00"), 128)
-	for _, key := range [][]byte{[]byte("a"), {0}, []byte("a\x00\x00"), {1}, {1, 0, 0}, {1, 3, 0}, []byte("A\x00"), long, deep} {
+	for _, key := range [][]byte{[]byte("a"), {0}, []byte("a\x00\x00"), {1}, {1, 0, 0}, {1, 3, 0}, []byte("A\x00"),
+		long, deep} {
 		if n, ok := dnsname.FromKey(key); ok {
 			t.Errorf("FromKey(%q) = %s, want none", key, n)
 		}

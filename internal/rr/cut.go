@@ -6,9 +6,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// IsCut reports whether a record of the library's lacks data that its type must have: all of them, or a name. The library reads
-// such records, as those without data are a part of updates (RFC 2136 §2.5), and packs them again into what nobody else
-// can read.
+// IsCut reports whether a record of the library lacks data that its type requires: all data, or a name. The library
+// reads such records, because records without data are part of updates (RFC 2136 §2.5). It would pack them into a
+// form that no other program can read.
 func IsCut(r dns.RR) bool {
 	switch r.(type) {
 	case *dns.RFC3597, *dns.NULL, *dns.APL:

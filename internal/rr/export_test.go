@@ -1,6 +1,6 @@
 package rr
 
-// For the tests that compare the fast way with the library's.
+// Exported for tests that compare the fast functions with the library.
 var (
 	ParsePlain = parsePlain
 	ParseOther = parseOther

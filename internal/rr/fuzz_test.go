@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// samples has data of every type that a zone commonly holds, and of those whose text is treacherous.
+// samples has data of every type that a zone commonly holds, and of types whose text is difficult.
 var samples = []struct{ typ, text string }{
 	{"A", "192.0.2.1"}, {"AAAA", "2001:db8::1"}, {"AAAA", "::ffff:192.0.2.1"}, {"AAAA", "::"},
 	{"NS", "ns1.example.org."}, {"CNAME", `a\.b\@\032\255.example.org.`}, {"PTR", "."}, {"DNAME", "example.net."},
@@ -25,7 +25,8 @@ var samples = []struct{ typ, text string }{
 	{"LOC", "52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m"}, {"URI", `10 1 "https://example.org/"`},
 	{"APL", "1:192.0.2.0/24 !2:2001:db8::/32"}, {"RP", "a.example.org. b.example.org."}, {"KX", "1 kx.example.org."},
 	{"AFSDB", "1 afs.example.org."}, {"OPENPGPKEY", "AQID"}, {"EUI48", "00-00-5e-00-53-2a"}, {"CSYNC", "66 3 A NS AAAA"},
-	{"ZONEMD", "1 1 1 " + "0c72ac70b745ac19998811b131d662c9ac69dbdbe7cb23e5b514b56664c5d3d60c72ac70b745ac19998811b131d662c9"},
+	{"ZONEMD", "1 1 1 " +
+		"0c72ac70b745ac19998811b131d662c9ac69dbdbe7cb23e5b514b56664c5d3d60c72ac70b745ac19998811b131d662c9"},
 	{"TYPE65280", `\# 3 abcdef`}, {"TYPE65280", `\# 0`}, {"NULL", `\# 2 0102`}, {"APL", `\# 0`},
 }
 
@@ -44,7 +45,7 @@ func TestSamplesRoundTrip(t *testing.T) {
 	}
 }
 
-// roundTrip wants data to come back from its text, and from the library's record.
+// roundTrip checks that data survives its text and the library's record.
 func roundTrip(t *testing.T, typ rr.Type, data string) {
 	t.Helper()
 	text := rr.DataText(typ, data)
@@ -67,7 +68,7 @@ func roundTrip(t *testing.T, typ rr.Type, data string) {
 	}
 }
 
-// FuzzData gives any octets to any type: what Check accepts survives its text and its record.
+// FuzzData checks that data of any type that Check accepts survives its text and its record.
 func FuzzData(f *testing.F) {
 	for _, s := range samples {
 		typ, _ := rr.ParseType(s.typ)
@@ -89,7 +90,7 @@ func FuzzData(f *testing.F) {
 	})
 }
 
-// FuzzText gives any text to any type: what parses is well-formed and survives.
+// FuzzText checks that parsed text of any type is valid data and survives.
 func FuzzText(f *testing.F) {
 	for _, s := range samples {
 		typ, _ := rr.ParseType(s.typ)
@@ -109,7 +110,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzPlain wants the fast reader of host names to agree with the library wherever it does not decline.
+// FuzzPlain checks that the fast reader of host names agrees with the library on all text that it accepts.
 func FuzzPlain(f *testing.F) {
 	for _, s := range samples {
 		typ, _ := rr.ParseType(s.typ)

@@ -1,5 +1,6 @@
-// Package rr holds record sets: the records of one name and type, their data in wire form, and the ways between that
-// form and text.
+// Package rr holds record sets: the records of one name and type, with their data in wire form, and its text form.
+//
+// Start with Set in set.go. ParseData and DataText in text.go convert RDATA between text and wire form.
 package rr
 
 import (
@@ -12,11 +13,11 @@ import (
 // MaxTTL is the largest time to live (RFC 2181 §8).
 const MaxTTL = 1<<31 - 1
 
-// MaxData is the largest RDATA a message can carry.
+// MaxData is the largest RDATA that a message can carry.
 const MaxData = 65535
 
-// Set is a record set (RFC 2181 §5): all records of one name, type and class IN. One TTL, no duplicates, and an
-// order that depends on the data alone.
+// Set is a record set (RFC 2181 §5): all records of one name, type and class IN. It has one TTL and no duplicates,
+// and its order depends only on the data.
 type Set struct {
 	Name dnsname.Name
 	Type Type
@@ -24,13 +25,13 @@ type Set struct {
 	Data []string // RDATA in uncompressed wire form, sorted and unique
 }
 
-// NewSet makes a Set of data in any order; duplicates collapse.
+// NewSet returns a Set of data in any order, without duplicates.
 func NewSet(name dnsname.Name, t Type, ttl uint32, data ...string) Set {
 	return Set{Name: name, Type: t, TTL: ttl, Data: Normal(t, data)}
 }
 
-// Normal returns data sorted in canonical order and without duplicates, as the Data of a Set of type t. Embedded
-// names that RFC 4034 §6.2 folds compare without case, and of two spellings the first given stays.
+// Normal returns data in canonical order without duplicates, as the Data of a Set of type t. Embedded names of the
+// types in RFC 4034 §6.2 compare without case. Of two spellings, the first stays.
 func Normal(t Type, data []string) []string {
 	if len(data) < 2 {
 		return slices.Clone(data)
@@ -49,17 +50,17 @@ func Normal(t Type, data []string) []string {
 	return out
 }
 
-// Equal reports whether two sets would be answered alike.
+// Equal reports whether two sets give the same answer.
 func (s Set) Equal(o Set) bool {
 	return s.Name == o.Name && s.Type == o.Type && s.TTL == o.TTL && slices.Equal(s.Data, o.Data)
 }
 
-// SameData reports whether two RDATA of type t are the same record: embedded names compare without case where
-// RFC 4034 §6.2 says so.
+// SameData reports whether two RDATA of type t are the same record. Embedded names compare without case for the types
+// in RFC 4034 §6.2.
 func SameData(t Type, a, b string) bool { return DataKey(t, a) == DataKey(t, b) }
 
-// nameAt says at which octet of the RDATA the one embedded domain name begins that closes it, for the types whose
-// embedded name compares without case (RFC 4034 §6.2).
+// nameAt returns the offset of the embedded domain name that ends the RDATA, for the types whose embedded name
+// compares without case (RFC 4034 §6.2).
 func nameAt(t Type) (int, bool) {
 	switch t {
 	case TypeNS, TypeCNAME, TypePTR, TypeDNAME, TypeALIAS:
@@ -72,7 +73,7 @@ func nameAt(t Type) (int, bool) {
 	return 0, false
 }
 
-// DataKey is the same for all RDATA of type t that SameData takes for one record.
+// DataKey returns the same key for all RDATA of type t that SameData treats as one record.
 func DataKey(t Type, data string) string {
 	at, ok := nameAt(t)
 	if !ok || at > len(data) {
@@ -81,7 +82,7 @@ func DataKey(t Type, data string) string {
 	return data[:at] + lowerASCII(data[at:])
 }
 
-// lowerASCII folds A-Z only: strings.ToLower would read octets as UTF-8.
+// lowerASCII converts A-Z only: strings.ToLower would read the bytes as UTF-8.
 func lowerASCII(s string) string {
 	for i := range len(s) {
 		if dnsname.Lower(s[i]) != s[i] {
@@ -95,7 +96,7 @@ func lowerASCII(s string) string {
 	return s
 }
 
-// Target is the domain name that closes the RDATA of a CNAME, NS, PTR, DNAME, MX or SRV record.
+// Target returns the domain name that ends the RDATA of a CNAME, NS, PTR, DNAME, MX or SRV record.
 func Target(t Type, data string) (dnsname.Name, bool) {
 	at, ok := nameAt(t)
 	if !ok || at > len(data) {
@@ -105,8 +106,8 @@ func Target(t Type, data string) (dnsname.Name, bool) {
 	return n, err == nil
 }
 
-// Compressible says at which octet the RDATA's closing name begins when that name may be compressed in a message:
-// only the types of RFC 1035 may (RFC 3597 §4).
+// Compressible returns the offset of the name that ends the RDATA, when a message may compress that name. Only the
+// types of RFC 1035 allow that (RFC 3597 §4).
 func Compressible(t Type) (int, bool) {
 	switch t {
 	case TypeNS, TypeCNAME, TypePTR, TypeMX:

@@ -96,7 +96,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"AAAA", "fe80::1%eth0", `AAAA record: "fe80::1%eth0" is not an IPv6 address`, 0},
 		{"A", "192.0.2.1 192.0.2.2", `unexpected "192.0.2.2" after the data of the A record`, 10},
 		{"A", `\# 3 c00002`, "A record: the data does not fit the type (overflow unpacking a)", 0},
-		{"A", `\# 4 c00002`, `A record: \# announces 4 octets and carries 3`, 0},
+		{"A", `\# 4 c00002`, `A record: \# announces 4 bytes and carries 3`, 0},
 		{"A", `\# 0`, "A record has no data", 0},
 		{"NS", `\# 2 c000`, "NS record: the data is not in its plain wire form", 0},
 		{"TYPE65280", "", "TYPE65280 record ends too early: its data is not complete", 0},
@@ -160,7 +160,8 @@ func TestTypes(t *testing.T) {
 	for _, tt := range tests {
 		got, err := rr.ParseType(tt.in)
 		if err != nil || got != tt.want || got.String() != tt.text || got.IsData() != tt.isData {
-			t.Errorf("ParseType(%q) = %d %s %v %v, want %d %s %v", tt.in, got, got, got.IsData(), err, tt.want, tt.text, tt.isData)
+			t.Errorf("ParseType(%q) = %d %s %v %v, want %d %s %v", tt.in, got, got, got.IsData(), err,
+				tt.want, tt.text, tt.isData)
 		}
 	}
 	for _, in := range []string{"", "NONE", "RESERVED", "TYPE", "TYPE65536", "TYPE-1", "IN", "BOGUS"} {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// SyntaxError says what is wrong with record data in presentation form, and where.
+// SyntaxError is an error in record data in presentation form, with its position.
 type SyntaxError struct {
-	Offset int // octets before the place, in the text that was given
+	Offset int // offset in the given text, in bytes
 	Reason string
 }
 
 func (e *SyntaxError) Error() string { return e.Reason }
 
-// checkText refuses what the library's reader would take in silence: it drops parentheses and what follows a
-// semicolon, joins the words around them, lets a quoted string run on to the end of the input, and reads \999 as
-// some other octet.
+// checkText refuses text that the library would accept without an error. The library drops parentheses and everything
+// after a semicolon, and joins the words around them. It lets a quoted string run to the end of the input, and reads
+// \999 as another byte.
 func checkText(text string) error {
-	quote := -1 // where the open quoted string began
+	quote := -1 // offset of the open quoted string
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\':
@@ -43,7 +43,7 @@ func checkText(text string) error {
 	return nil
 }
 
-// Escape tells how many octets of s, which follows a backslash, belong to the escape (RFC 1035 §5.1).
+// Escape returns how many bytes of s belong to an escape (RFC 1035 §5.1). s is the text after the backslash.
 func Escape[T ~string | ~[]byte](s T) (int, bool) {
 	digit := func(c byte) bool { return '0' <= c && c <= '9' }
 	switch {
@@ -58,12 +58,12 @@ func Escape[T ~string | ~[]byte](s T) (int, bool) {
 	return 3, v <= 255
 }
 
-// reword makes a sentence about text of the library's error, which reads `dns: what: "token" at line: 1:column` and
-// counts in a line where text follows before octets of ours.
+// reword turns the library's error into one about text. The library's message is `dns: what: "token" at line:
+// 1:column`. Its column counts in a line that has before bytes of ours in front of text.
 func reword(t Type, text string, before int, err error) error {
 	what, token, column := splitError(err)
 	e := &SyntaxError{Offset: max(0, min(column-before-len(token), len(text)))}
-	// The library's column is that of the token's last octet, or of the one after it.
+	// The library's column is that of the token's last byte, or of the one after it.
 	if token != "" && !strings.HasPrefix(text[e.Offset:], token) {
 		if e.Offset < len(text) && strings.HasPrefix(text[e.Offset+1:], token) {
 			e.Offset++
@@ -86,7 +86,7 @@ func reword(t Type, text string, before int, err error) error {
 	return e
 }
 
-// splitError takes the library's message apart; its error type has no accessors.
+// splitError splits the library's message, because its error type has no accessors.
 func splitError(err error) (what, token string, column int) {
 	what = strings.TrimPrefix(err.Error(), "dns: ")
 	if i := strings.LastIndex(what, " at line: "); i >= 0 {
@@ -106,7 +106,7 @@ func splitError(err error) (what, token string, column int) {
 	return what, "", column
 }
 
-// quoted is a token for an error message: a token may be as long as a record.
+// quoted returns a token for an error message, shortened because it may be as long as a record.
 func quoted(token string) string {
 	const most = 64
 	if len(token) > most {

@@ -14,20 +14,20 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// rrHeader is the size of what stands before the RDATA when the owner is the root: one octet of owner, then type,
+// rrHeader is the size of the fields before the RDATA when the owner is the root: one byte for the owner, then type,
 // class, TTL and length.
 const rrHeader = 1 + 10
 
-var errLong = errors.New("record data is longer than 65535 octets")
+var errLong = errors.New("record data is longer than 65535 bytes")
 
-// ParseData reads RDATA of type t in presentation form. Names in it are fully qualified, with or without their
-// final dot. RFC 3597's `\# length hex` works for every type.
+// ParseData parses RDATA of type t in presentation form. Names in it are fully qualified, with or without their final
+// dot. The form `\# length hex` of RFC 3597 works for every type.
 func ParseData(t Type, text string) (string, error) {
 	return ParseDataIn(t, text, dnsname.Root)
 }
 
-// ParseDataIn is ParseData, but names without a final dot are relative to origin. The zero origin refuses them.
-// Errors are of type *SyntaxError.
+// ParseDataIn is like ParseData, but names without a final dot are relative to origin. With the zero origin they are
+// errors. Errors are of type *SyntaxError.
 func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 	if !t.IsData() {
 		return "", &SyntaxError{0, fmt.Sprintf("records of type %s cannot be stored", t)}
@@ -59,8 +59,9 @@ func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 	return parseOther(t, text, origin)
 }
 
-// parsePlain reads host names with 16-bit numbers before them, as nearly all NS, CNAME, PTR, MX and SRV data is, six
-// times as fast as the library does. It leaves everything unusual, mistakes included, to the library.
+// parsePlain parses host names with 16-bit numbers before them, as in nearly all NS, CNAME, PTR, MX and SRV data. It
+// is six times as fast as the library. It returns false for everything unusual, and for errors, and leaves both to
+// the library.
 func parsePlain(t Type, text string, origin dnsname.Name) (string, bool) {
 	at, ok := nameAt(t)
 	if !ok {
@@ -101,7 +102,7 @@ func isHost(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// parseAddr reads most of the world's records, without the library.
+// parseAddr parses addresses, which are most records, without the library.
 func parseAddr(t Type, text, trimmed string) (string, error) {
 	a, err := netip.ParseAddr(trimmed)
 	switch {
@@ -126,8 +127,8 @@ func parseAddr(t Type, text, trimmed string) (string, error) {
 		fmt.Sprintf("%s record: %s is not an %s address", t, quoted(trimmed), family)}
 }
 
-// parseOther reads one line through a parser of its own, so that nothing of one record can leak into another, and
-// with $INCLUDE off, which dns.NewRR leaves on.
+// parseOther parses one line with a new parser, so that no state leaks from one record into another. $INCLUDE is off;
+// dns.NewRR leaves it on.
 func parseOther(t Type, text string, origin dnsname.Name) (string, error) {
 	before := ". 0 IN " + t.String() + " "
 	zp := dns.NewZoneParser(strings.NewReader(before+text+"\n"), origin.String(), "")
@@ -148,7 +149,7 @@ func parseOther(t Type, text string, origin dnsname.Name) (string, error) {
 	return d, nil
 }
 
-// asAlias words an error about the name in an ALIAS, which the library reads as that of a CNAME.
+// asAlias rewords an error about the name in an ALIAS, which the library reads as a CNAME.
 func asAlias(err error) error {
 	if s, ok := errors.AsType[*SyntaxError](err); ok {
 		return &SyntaxError{s.Offset, strings.ReplaceAll(s.Reason, "CNAME", "ALIAS")}
@@ -159,8 +160,8 @@ func asAlias(err error) error {
 	return nil
 }
 
-// parseUnknown reads what follows `\#` in RFC 3597's form: a length, then hex in any number of pieces. The library
-// would take a length that a known type contradicts.
+// parseUnknown parses the text after `\#` in the form of RFC 3597: a length, then hex in any number of parts. The
+// library would accept a length that contradicts a known type.
 func parseUnknown(t Type, text string) (string, error) {
 	f := strings.Fields(text)
 	if len(f) == 0 {
@@ -175,12 +176,12 @@ func parseUnknown(t Type, text string) (string, error) {
 		return "", fmt.Errorf(`%s record: the data after \# is not hexadecimal`, t)
 	}
 	if len(d) != int(n) {
-		return "", fmt.Errorf(`%s record: \# announces %d octets and carries %d`, t, n, len(d))
+		return "", fmt.Errorf(`%s record: \# announces %d bytes and carries %d`, t, n, len(d))
 	}
 	return string(d), Check(t, string(d))
 }
 
-// reason is the library's message without its own marks.
+// reason returns the library's message without its prefixes.
 func reason(err error) string {
 	s := err.Error()
 	if i := strings.LastIndex(s, "dns: "); i >= 0 {
@@ -189,7 +190,7 @@ func reason(err error) string {
 	return s
 }
 
-// FromRR is the RDATA of rec, and Check accepts it: the library packs some values that it cannot unpack.
+// FromRR returns the RDATA of rec, which Check accepts. The library packs some values that it cannot unpack.
 func FromRR(rec dns.RR) (string, error) {
 	switch r := rec.(type) {
 	case *dns.A:
@@ -247,9 +248,8 @@ func unpack(t Type, data string) (dns.RR, error) {
 	return rec, nil
 }
 
-// Check reports whether data is well-formed, uncompressed RDATA of type t. What the library would send as other
-// octets than it was given is not: that is how a compression pointer, which only means something inside the message
-// it came from, shows itself.
+// Check returns an error unless data is valid, uncompressed RDATA of type t. It packs the unpacked data again and
+// compares the bytes. That detects a compression pointer, which has a meaning only inside its message.
 func Check(t Type, data string) error {
 	if t == TypeALIAS {
 		return asAlias(Check(TypeCNAME, data))
@@ -275,13 +275,13 @@ func Check(t Type, data string) error {
 // typeAPL may be empty (RFC 3123 §4).
 const typeAPL = Type(dns.TypeAPL)
 
-// DataText is RDATA in presentation form, on one line; ParseData reads it back. Data that its type cannot read is
-// written as RFC 3597 does for unknown types.
+// DataText returns RDATA in presentation form, on one line, which ParseData reads back. Data that is not valid for
+// its type is written in the form of RFC 3597 for unknown types.
 func DataText(t Type, data string) string {
 	switch {
 	case t == TypeA && len(data) == 4, t == TypeAAAA && len(data) == 16:
 		a, _ := netip.AddrFromSlice([]byte(data))
-		if !a.Is4In6() { // the library prints these in full, and they read back as the same octets
+		if !a.Is4In6() { // the library prints these in full, and they read back as the same bytes
 			return a.String()
 		}
 	}
@@ -291,7 +291,7 @@ func DataText(t Type, data string) string {
 	return otherText(t, data)
 }
 
-// plainText is parsePlain's other way.
+// plainText is the inverse of parsePlain.
 func plainText(t Type, data string) (string, bool) {
 	at, ok := nameAt(t)
 	if !ok || len(data) < at || len(data) > at+dnsname.MaxWire {
@@ -307,7 +307,7 @@ func plainText(t Type, data string) (string, bool) {
 			return string(b), true
 		}
 		if name == "" || name[0] == 0 || int(name[0]) > min(dnsname.MaxLabel, len(name)-1) {
-			return "", false // the root, and what is no name
+			return "", false // the root, or not a name
 		}
 		label := name[1 : 1+name[0]]
 		for i := range len(label) {
@@ -320,7 +320,7 @@ func plainText(t Type, data string) (string, bool) {
 	}
 }
 
-// otherText is what the library prints, when that reads back.
+// otherText returns the library's text, when that reads back as the same data.
 func otherText(t Type, data string) string {
 	if t == TypeALIAS {
 		return otherText(TypeCNAME, data)
@@ -334,14 +334,14 @@ func otherText(t Type, data string) string {
 	}
 	text := strings.TrimSpace(strings.TrimPrefix(rec.String(), rec.Header().String()))
 	if back, err := ParseData(t, text); err != nil || back != data || text == "" {
-		return unknownText(data) // some types have octets that their text cannot carry
+		return unknownText(data) // some types have bytes that their text cannot represent
 	}
 	return text
 }
 
-// maxList is the longest data whose text the library may make. It joins lists word by word, in time that grows with
-// the square of their length: 20 s for a bitmap of all 65536 types, which 8.7 kB of data can hold. Names and bitmaps in
-// use are below 400 octets, and host identities with their servers, and parameters of services, below 2000.
+// maxList returns the size of the longest data that the library may turn into text. It joins lists word by word, in
+// quadratic time: 20 s for a bitmap of all 65,536 types, which fits in 8.7 kB of data. Names and bitmaps in use are
+// below 400 bytes. Host identities with their servers, and service parameters, are below 2,000.
 func maxList(t Type) int {
 	switch uint16(t) {
 	case dns.TypeNSEC, dns.TypeNSEC3, dns.TypeCSYNC, dns.TypeNXT:

@@ -49,7 +49,9 @@ func TestParseDataRefuses(t *testing.T) {
 	tests := []struct{ typ, in string }{
 		{"A", "192.0.2.1.5"}, {"A", "2001:db8::1"}, {"A", ""}, {"AAAA", "192.0.2.1"}, {"AAAA", "fe80::1%eth0"},
 		{"A", "192.0.2.1\n@ A 192.0.2.2"}, {"MX", "mail.example.org."}, {"MX", "70000 a."}, {"ANY", "x"}, {"OPT", `\# 0`},
-		{"CNAME", "a..b."}, {"ALIAS", "a..b."}, {"ALIAS", ""}, {"ALIAS", `\# 4 c0000201`}, {"ALIAS", "a. b."}, {"MX", `\# 2 000a`}, {"SRV", `\# 6 000000000035`}, {"SVCB", `\# 2 0001`}, {"A", `\# 5 c000020100`}, {"A", "192.0.2.1 192.0.2.2"},
+		{"CNAME", "a..b."}, {"ALIAS", "a..b."}, {"ALIAS", ""}, {"ALIAS", `\# 4 c0000201`}, {"ALIAS", "a. b."},
+		{"MX", `\# 2 000a`}, {"SRV", `\# 6 000000000035`}, {"SVCB", `\# 2 0001`}, {"A", `\# 5 c000020100`},
+		{"A", "192.0.2.1 192.0.2.2"},
 	}
 	for _, tt := range tests {
 		typ, err := rr.ParseType(tt.typ)
@@ -76,7 +78,7 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-// TestDataTextLongLists has data whose text would take the library seconds to join.
+// TestDataTextLongLists has data for which the library would need seconds to build the text.
 func TestDataTextLongLists(t *testing.T) {
 	bitmap := ""
 	for w := range 256 {

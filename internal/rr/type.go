@@ -11,7 +11,7 @@ import (
 // Type is an RR type, or a QTYPE.
 type Type uint16
 
-// The types that the program itself speaks of; every other one is data.
+// Types that the program handles by name. All other types are plain data.
 const (
 	TypeA     = Type(dns.TypeA)
 	TypeNS    = Type(dns.TypeNS)
@@ -38,11 +38,11 @@ const (
 	TypeANY   = Type(dns.TypeANY)
 )
 
-// TypeALIAS stands for the addresses of another name (docs/designs/007-alias.md). It is kept in zones and never sent; the
-// number is of those for private use (RFC 6895 §3.1), and the one that PowerDNS uses.
+// TypeALIAS refers to the addresses of another name (docs/designs/007-alias.md). Zones store it, and servers never
+// send it. The number is in the range for private use (RFC 6895 §3.1), and PowerDNS uses the same one.
 const TypeALIAS Type = 65401
 
-// String is the mnemonic, or TYPEnnn (RFC 3597 §5) for a type without one.
+// String returns the mnemonic, or TYPEnnn (RFC 3597 §5) for a type without one.
 func (t Type) String() string {
 	if t == TypeALIAS {
 		return "ALIAS"
@@ -53,7 +53,7 @@ func (t Type) String() string {
 	return "TYPE" + strconv.Itoa(int(t))
 }
 
-// ParseType reads a mnemonic in any case, or TYPEnnn.
+// ParseType parses a mnemonic in any case, or TYPEnnn.
 func ParseType(s string) (Type, error) {
 	up := strings.ToUpper(s)
 	if up == "ALIAS" {
@@ -70,7 +70,7 @@ func ParseType(s string) (Type, error) {
 	return 0, fmt.Errorf("unknown record type %q", s)
 }
 
-// MarshalText implements encoding.TextMarshaler: the mnemonic, or TYPEnnn.
+// MarshalText implements encoding.TextMarshaler. It returns the mnemonic, or TYPEnnn.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It accepts what ParseType accepts.
@@ -79,8 +79,8 @@ func (t *Type) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// IsData reports whether records of this type can be stored in a zone: not a QTYPE, nor a type that lives only in
-// messages (RFC 6895 §3.1), nor type 0.
+// IsData reports whether a zone can store records of this type. It returns false for QTYPEs, for types that exist
+// only in messages (RFC 6895 §3.1), and for type 0.
 func (t Type) IsData() bool {
 	return t != 0 && t != TypeOPT && (t < 128 || t > 255)
 }

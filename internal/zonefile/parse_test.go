@@ -112,7 +112,7 @@ func TestParseBroken(t *testing.T) {
 		{"www MX mail", `1:8: MX record: "mail" is not a valid Pref`},
 		{"www MX 10", `1:10: MX record ends too early: its data is not complete`},
 		{"www MX (\n 10\n mail. ; comment\n more )", `4:2: unexpected "more" after the data of the MX record`},
-		{"www A \\# 4 c00002", `1:7: A record: \# announces 4 octets and carries 3`},
+		{"www A \\# 4 c00002", `1:7: A record: \# announces 4 bytes and carries 3`},
 		{"www CNAME a..b", `1:11: CNAME record: "a..b" is not a valid Target`},
 		{"a..b A 192.0.2.1", `1:1: name has an empty label: "a..b"`},
 		{`"www" A 192.0.2.1`, `1:1: a name is not quoted (a blank in a name is written \032)`},
