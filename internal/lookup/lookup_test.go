@@ -187,7 +187,8 @@ func TestKinds(t *testing.T) {
 			"rcode 0 aa false\nanswer \nauthority sub.example.org. 300 ns ns.sub.example.org.\nglue ns.sub.example.org. 300 " +
 				"a 192.0.2.53"},
 		{"c.example.org.", "A", lookup.NXDomain,
-			"rcode 3 aa true\nanswer c.example.org. 300 cname gone.example.org.\nauthority example.org. 60 soa " + soaData + "\nglue "},
+			"rcode 3 aa true\nanswer c.example.org. 300 cname gone.example.org.\n" +
+				"authority example.org. 60 soa " + soaData + "\nglue "},
 		{"example.com.", "A", lookup.Refused, "rcode 5 aa false\nanswer \nauthority \nglue "},
 	}
 	for _, tt := range tests {

@@ -1,7 +1,8 @@
 // Package specialaddr classifies IP addresses that are not ordinary addresses of the public internet.
 //
-// It holds the one table of such addresses. A package that sends packets to addresses chosen by others, publishes such
-// addresses or opens a firewall for them keeps its own policy, which is a set of classes:
+// Start with Table.Classes. The package holds the only table of such addresses (table.go). Packages that send packets
+// to addresses chosen by others, publish such addresses or open a firewall for them have their own policies. A policy
+// is a set of classes:
 //
 //	if c := table.Classes(addr) & specialaddr.Special; c != 0 {
 //		return fmt.Errorf("%s is %s", addr, c)
@@ -66,9 +67,9 @@ func (c Class) String() string {
 	return "a public address"
 }
 
-// Table classifies addresses. The zero Table knows all registered ones.
+// Table classifies addresses. The zero Table knows all registered addresses.
 type Table struct {
-	NAT64 []netip.Prefix // of the operator's own translators (RFC 6052), from ParseNAT64
+	NAT64 []netip.Prefix // prefixes of the operator's own translators (RFC 6052), from ParseNAT64
 }
 
 // Classes returns the classes of an address and of every IPv4 address that packets to it may end at.
@@ -88,10 +89,10 @@ func (t Table) Classes(a netip.Addr) Class {
 // Public reports whether a host of the public internet may have this address.
 func (t Table) Public(a netip.Addr) bool { return t.Classes(a)&Special == 0 }
 
-// Allowed reports whether an administrator has named an address: one of the networks contains it. A special address
-// must be named as such, by a network inside its block: 0.0.0.0/0 allows every public address and no private one,
-// 10.0.0.0/8 the private ones in it, and 169.254.0.0/16 not the cloud metadata service. The IPv4 address that a
-// translated IPv6 address leads to must be public or named, too.
+// Allowed reports whether an administrator has listed an address: one of the networks contains it. A special address
+// needs a network inside its block. So 0.0.0.0/0 allows every public address and no private one, 10.0.0.0/8 allows
+// the private ones in it, and 169.254.0.0/16 does not allow the cloud metadata service. The IPv4 address that a
+// translated IPv6 address leads to must also be public or listed.
 func (t Table) Allowed(networks []netip.Prefix, a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	named := func(a netip.Addr) bool {
@@ -133,7 +134,7 @@ func (t Table) Ends(a netip.Addr) []netip.Addr {
 // nat64Lengths are the lengths of prefixes that translators may have (RFC 6052 section 2.2).
 var nat64Lengths = []int{32, 40, 48, 56, 64, 96}
 
-// ParseNAT64 reads the prefix of a translator.
+// ParseNAT64 parses the prefix of a translator.
 func ParseNAT64(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	switch {

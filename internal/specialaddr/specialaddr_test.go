@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// registry is what IANA's registries of special-purpose addresses say: block, name, and whether it is globally
+// registry is the content of IANA's registries of special-purpose addresses: block, name, and whether it is globally
 // reachable.
 const registry = `
 0.0.0.0/8           | This network                                       | False
@@ -87,7 +87,7 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
-// TestRows looks up the first and the last address of each row, and checks that it says where it comes from.
+// TestRows looks up the first and the last address of each row, and checks that the row names its source.
 func TestRows(t *testing.T) {
 	rows := slices.Concat(ianaIPv4, ianaIPv6, otherBlocks, metadata)
 	seen := map[string]bool{}
@@ -195,7 +195,7 @@ func nat64Prefix(t *testing.T, s string) netip.Prefix {
 	return p
 }
 
-// TestAllowed: a wide network of an administrator does not open what he did not mean.
+// TestAllowed checks that a wide network of an administrator does not allow special addresses.
 func TestAllowed(t *testing.T) {
 	tests := []struct {
 		networks string
@@ -241,7 +241,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestEmbedded has the example of RFC 6052 section 2.4: 192.0.2.33 behind a prefix of each length.
+// TestEmbedded checks the example of RFC 6052 section 2.4: 192.0.2.33 after a prefix of each length.
 func TestEmbedded(t *testing.T) {
 	for prefix, addr := range map[string]string{
 		"2001:db8::/32":         "2001:db8:c000:221::",
@@ -268,7 +268,7 @@ func TestParseNAT64(t *testing.T) {
 	}
 }
 
-// TestNoAllocation: addresses of every answer are classified.
+// TestNoAllocation checks for allocations, because the addresses of every answer are classified.
 func TestNoAllocation(t *testing.T) {
 	for _, s := range []string{"9.9.9.9", "2620:fe::fe", "10.0.0.1", "fe80::1"} {
 		a := netip.MustParseAddr(s)

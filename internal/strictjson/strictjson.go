@@ -1,4 +1,4 @@
-// Package strictjson refuses JSON that two programs may read differently.
+// Package strictjson refuses JSON that two programs may read differently. Start with Unmarshal.
 package strictjson
 
 import (
@@ -11,18 +11,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// maxDepth bounds nested arrays and objects. The deepest body of our APIs, a login, has seven.
+// maxDepth limits nested arrays and objects. The deepest body of our APIs, a login, has seven.
 const maxDepth = 16
 
 // Whole is the field of an error about the whole text.
 const Whole = "body"
 
-// Unmarshal is json.Unmarshal for the bodies of requests and other input of strangers. It also refuses, with a
-// *zone.InvalidError, text that is not UTF-8, a key that an object has twice, and very deep nesting.
+// Unmarshal is json.Unmarshal for request bodies and other untrusted input. It also refuses text that is not UTF-8,
+// duplicate keys of an object, and very deep nesting, with a *zone.InvalidError.
 //
-// encoding/json takes the last of two equal keys, and ignores case where it looks for the field of a struct. A gateway or
-// an audit tool that takes the first one, or only the exact one, would check another request than the one that is carried
-// out. Keys that differ only in case therefore count as equal.
+// encoding/json takes the last of two equal keys, and ignores case when it matches keys with struct fields. A gateway
+// or an audit tool that takes the first key, or only the exact one, would check another request than the one that is
+// executed. Keys that differ only in case therefore count as equal.
 func Unmarshal(b []byte, into any) error {
 	if err := json.Unmarshal(b, into); err != nil {
 		return err
@@ -32,12 +32,12 @@ func Unmarshal(b []byte, into any) error {
 
 // level is an array or object that is not closed yet.
 type level struct {
-	keys map[string]bool // of an object, folded; nil for an array
+	keys map[string]bool // folded keys of an object; nil for an array
 	key  string          // the last key of an object
-	item int             // the number of the element of an array
+	item int             // index of the current element of an array
 }
 
-// check reads valid JSON.
+// check refuses valid JSON that is ambiguous.
 func check(b []byte) error {
 	if !utf8.Valid(b) {
 		return &zone.InvalidError{Field: Whole, Reason: "is not UTF-8"}
@@ -85,7 +85,7 @@ func stringEnd(b []byte, at int) int {
 	return len(b)
 }
 
-// add adds a key, and reports false if the object has it already.
+// add adds a key. It returns false when the object has it already.
 func (l *level) add(quoted []byte) bool {
 	key := string(quoted[1 : len(quoted)-1])
 	if strings.Contains(key, `\`) {
@@ -99,7 +99,7 @@ func (l *level) add(quoted []byte) bool {
 	return true
 }
 
-// fold returns the same for keys that encoding/json takes for the same field, with the letters ſ and K (Kelvin).
+// fold returns the same text for keys that encoding/json matches with the same field, also with ſ and K (Kelvin).
 func fold(key string) string {
 	if strings.IndexFunc(key, func(c rune) bool { return 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf }) < 0 {
 		return key
@@ -107,7 +107,7 @@ func fold(key string) string {
 	return strings.ToLower(strings.ToUpper(key))
 }
 
-// path returns where the last key stands, such as "changes[2].ttl".
+// path returns the path of the last key, such as "changes[2].ttl".
 func path(open []level) string {
 	var s strings.Builder
 	for _, l := range open {

@@ -25,7 +25,8 @@ func TestUnmarshal(t *testing.T) {
 		{"after an object", `{"a":{"b":1},"c":[{"d":1}],"a":2}`, "a"},
 		{"inside", `{"x":{"changes":[{"a":1},{"a":1,"b":{},"a":2}]}}`, "x.changes[1].a"},
 		{"in a list", `[[0],[{"a":1,"a":1}]]`, "[1][0].a"},
-		{"a long key", `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k", 1000) + `":1}`, strings.Repeat("k", 64)},
+		{"a long key", `{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("k", 1000) + `":1}`,
+			strings.Repeat("k", 64)},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "body"},
 		{"deep", strings.Repeat("[", 16) + strings.Repeat("]", 16), ""},
 		{"too deep", strings.Repeat("[", 17) + strings.Repeat("]", 17), "body"},
@@ -44,7 +45,8 @@ func TestUnmarshal(t *testing.T) {
 
 // FuzzUnmarshal compares with a slow check on the tokens of encoding/json.
 func FuzzUnmarshal(f *testing.F) {
-	for _, s := range []string{`{"a":1,"A":{"b":[1,2,{"c":"\"","\u0063":2}]}}`, `[{"a":"}"},"]"]`, `{"":"",",":":"}`, `"`, `{"a`, "[]]", "\xff"} {
+	for _, s := range []string{`{"a":1,"A":{"b":[1,2,{"c":"\"","\u0063":2}]}}`, `[{"a":"}"},"]"]`, `{"":"",",":":"}`,
+		`"`, `{"a`, "[]]", "\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -64,7 +66,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// hasTwice reports whether an object of valid JSON has a key twice.
+// hasTwice reports whether an object of valid JSON has a duplicate key.
 func hasTwice(d *json.Decoder) (twice bool) {
 	d.UseNumber()
 	t, _ := d.Token()
@@ -87,7 +89,8 @@ func hasTwice(d *json.Decoder) (twice bool) {
 }
 
 func BenchmarkUnmarshal(b *testing.B) {
-	text := []byte(`{"name":"www.example.org.","type":"A","ttl":300,"records":["192.0.2.1","192.0.2.2"],"description":null}`)
+	text := []byte(`{"name":"www.example.org.","type":"A","ttl":300,` +
+		`"records":["192.0.2.1","192.0.2.2"],"description":null}`)
 	for name, fn := range map[string]func([]byte, any) error{"plain": json.Unmarshal, "strict": strictjson.Unmarshal} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

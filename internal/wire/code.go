@@ -18,9 +18,10 @@ const (
 	RcodeBadVers  = 16
 )
 
-// rcodes are the names of the IANA registry. The number of BADVERS is BADSIG in a TSIG record.
-var rcodes = [...]string{"NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH",
-	"NOTZONE", "DSOTYPENI", 16: "BADVERS", "BADKEY", "BADTIME", "BADMODE", "BADNAME", "BADALG", "BADTRUNC", "BADCOOKIE"}
+// rcodes has the names of the IANA registry. BADVERS has the same number as BADSIG in a TSIG record.
+var rcodes = [...]string{"NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET",
+	"NXRRSET", "NOTAUTH", "NOTZONE", "DSOTYPENI",
+	16: "BADVERS", "BADKEY", "BADTIME", "BADMODE", "BADNAME", "BADALG", "BADTRUNC", "BADCOOKIE"}
 
 // RcodeText returns the name of an RCODE, or RCODE and its number (RFC 3597 has the same form for types).
 func RcodeText(rcode int) string {
@@ -43,6 +44,6 @@ const (
 	EDENotAuthoritative = 20
 	EDENotSupported     = 21
 	EDENoReachable      = 22 // no server replied, or all refused
-	EDENetworkError     = 23 // a server could not be talked to, or there are too many questions
+	EDENetworkError     = 23 // a server could not be reached, or there are too many queries
 	EDESynthesized      = 29
 )

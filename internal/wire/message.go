@@ -1,5 +1,7 @@
-// Package wire reads and writes the parts of DNS messages that more than one package handles without a library: the
-// header, names, record heads, codes and TSIG records. It keeps no state, and nothing on the query path allocates.
+// Package wire reads and writes parts of DNS messages without a library: headers, names, records, codes and TSIG.
+//
+// It has what more than one package needs, keeps no state, and does not allocate on the query path. Start with
+// ReadRecord in message.go; TSIGChain in tsig.go signs and verifies messages.
 package wire
 
 import (
@@ -9,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Header of RFC 1035 §4.1.1, and the flags in its second word.
+// The header of RFC 1035 §4.1.1, and the flags in its second word.
 const (
 	HeaderSize = 12
 
@@ -35,9 +37,9 @@ const (
 const (
 	// MaxSize is the largest message: over TCP its length has two bytes.
 	MaxSize = 65535
-	// UDPSize is a size of messages over UDP that no usual path fragments (DNS flag day 2020).
+	// UDPSize is the size of UDP messages that no usual path fragments (DNS flag day 2020).
 	UDPSize = 1232
-	// MaxChain bounds the CNAMEs and DNAMEs that are followed for one question. Resolvers give up after 8 to 16.
+	// MaxChain limits the CNAMEs and DNAMEs that are followed for one question. Resolvers give up after 8 to 16.
 	MaxChain = 16
 	// RecordFixed is the size of a record between its owner and its data: type 2, class 2, TTL 4, length 2.
 	RecordFixed = 10
@@ -45,12 +47,12 @@ const (
 	MaxPointer = 0x3FFF
 )
 
-const pointerMark = 0xC0 // the first byte of a compression pointer, and more than the length of any label
+const pointerMark = 0xC0 // the first byte of a compression pointer; larger than the length of any label
 
 // Pointer returns a compression pointer to an offset of the message, which is at most MaxPointer.
 func Pointer(to int) uint16 { return pointerMark<<8 | uint16(to) }
 
-// SkipName returns the offset behind the name at an offset. A pointer ends a name; it is not followed.
+// SkipName returns the offset after the name at an offset. A pointer ends a name; it is not followed.
 func SkipName(msg []byte, at int) (int, bool) {
 	for at < len(msg) {
 		n := int(msg[at])
@@ -67,8 +69,8 @@ func SkipName(msg []byte, at int) (int, bool) {
 	return 0, false
 }
 
-// AppendName appends the name at an offset with its pointers followed. Each pointer must lead further back than the
-// one before, so the walk ends.
+// AppendName appends the name at an offset and follows its pointers. Each pointer must lead further back than the one
+// before, so the loop ends.
 func AppendName(dst, msg []byte, at int) ([]byte, bool) {
 	start, limit := len(dst), at
 	for at < len(msg) {
@@ -95,7 +97,7 @@ func AppendName(dst, msg []byte, at int) ([]byte, bool) {
 	return dst, false
 }
 
-// Record says where the parts of a record stand in a message. The owner ends at Fixed, the data at Next.
+// Record has the offsets of the parts of a record in a message. The owner ends at Fixed, the data at Next.
 type Record struct {
 	Type  rr.Type
 	Fixed int // type, class, TTL, length
@@ -114,7 +116,7 @@ func ReadRecord(msg []byte, at int) (Record, bool) {
 	return Record{rr.Type(binary.BigEndian.Uint16(msg[fixed:])), fixed, data, next}, next <= len(msg)
 }
 
-// AppendHead appends what stands before the data of a record of class IN, whose owner is a pointer to an offset.
+// AppendHead appends the fields before the data of a record of class IN. The owner is a pointer to an offset.
 func AppendHead(msg []byte, owner int, t rr.Type, ttl uint32, size int) []byte {
 	msg = binary.BigEndian.AppendUint16(msg, Pointer(owner))
 	msg = binary.BigEndian.AppendUint16(msg, uint16(t))
@@ -123,7 +125,7 @@ func AppendHead(msg []byte, owner int, t rr.Type, ttl uint32, size int) []byte {
 	return binary.BigEndian.AppendUint16(msg, uint16(size))
 }
 
-// AppendRecord appends a record of class IN, whose owner is a pointer to an offset.
+// AppendRecord appends a record of class IN. The owner is a pointer to an offset.
 func AppendRecord(msg []byte, owner int, t rr.Type, ttl uint32, data string) []byte {
 	return append(AppendHead(msg, owner, t, ttl, len(data)), data...)
 }

@@ -17,8 +17,8 @@ func TestNames(t *testing.T) {
 	tests := []struct {
 		name, msg string
 		at        int
-		next      int    // behind the name; -1: it cannot be skipped
-		want      string // the name written out; empty: it cannot be read
+		next      int    // offset after the name; -1: it cannot be skipped
+		want      string // the name without compression; empty: it cannot be read
 	}{
 		{"root", header + "\x00", 12, 13, "\x00"},
 		{"labels", header + "\x01a\x02bc\x00", 12, 18, "\x01a\x02bc\x00"},
@@ -49,7 +49,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRecord reads what AppendRecord writes, as another implementation does, and nothing that is cut.
+// TestRecord reads what AppendRecord writes, compares with another implementation, and refuses truncated records.
 func TestRecord(t *testing.T) {
 	m := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
 	msg, err := m.Pack()
@@ -59,7 +59,8 @@ func TestRecord(t *testing.T) {
 	at := len(msg)
 	msg = wire.AppendRecord(msg, wire.HeaderSize, rr.TypeA, 300, "\xc0\x00\x02\x01")
 	msg[7] = 1
-	if err := m.Unpack(msg); err != nil || len(m.Answer) != 1 || m.Answer[0].String() != "example.org.\t300\tIN\tA\t192.0.2.1" {
+	if err := m.Unpack(msg); err != nil || len(m.Answer) != 1 ||
+		m.Answer[0].String() != "example.org.\t300\tIN\tA\t192.0.2.1" {
 		t.Errorf("the message is %v (%v)", m, err)
 	}
 	r, ok := wire.ReadRecord(msg, at)
@@ -73,7 +74,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRcodeText agrees with the library, which calls 16 by the name that it has in a TSIG.
+// TestRcodeText compares with the library, which calls 16 by its name in a TSIG.
 func TestRcodeText(t *testing.T) {
 	for rcode, want := range dns.RcodeToString {
 		if rcode == dns.RcodeBadVers {

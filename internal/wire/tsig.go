@@ -19,7 +19,7 @@ const (
 	TSIGBadKey   = 17
 	TSIGBadTime  = 18
 	TSIGBadTrunc = 22
-	// TSIGFormErr is no error of a TSIG record: the message is malformed, and its reply has that RCODE.
+	// TSIGFormErr is not an error of a TSIG record: the message is malformed, and its reply has that RCODE.
 	TSIGFormErr = 0xFFFF
 )
 
@@ -27,7 +27,7 @@ const (
 func TSIGErrorText(code uint16) string {
 	switch code {
 	case TSIGBadSig:
-		return "BADSIG" // an RCODE of this number is BADVERS
+		return "BADSIG" // the RCODE with this number is BADVERS
 	case TSIGFormErr:
 		return "FORMERR"
 	}
@@ -40,25 +40,25 @@ const (
 	tsigAfterMAC  = 2 + 2 + 2 // original id, error, other length
 )
 
-// TSIGFudge is how many seconds clocks may differ (RFC 8945 §10). A message that asks for more gets no more: its signer
-// decides how long others may replay it, and need not be careful.
+// TSIGFudge is how many seconds clocks may differ (RFC 8945 §10). A larger fudge in a message is ignored. Otherwise a
+// careless signer would decide for how long others may replay its messages.
 const TSIGFudge = 300
 
 // TSIG is a TSIG record.
 type TSIG struct {
-	At        int // offset in the message: the MAC covers what stands before it
+	At        int // offset in the message: the MAC covers all bytes before it
 	Key       dnsname.Name
 	Algorithm dnsname.Name
 	Time      uint64 // seconds
 	Fudge     uint16
 	MAC       []byte
-	ID        uint16 // of the message when it was signed
+	ID        uint16 // ID of the message when it was signed
 	Error     uint16
 	Other     []byte
 }
 
-// ReadTSIG finds the TSIG record of a message, which is its last record; nil when it has none. It reports false when a record
-// cannot be read.
+// ReadTSIG returns the TSIG record of a message, which is its last record, or nil when it has none. It returns false
+// when a record cannot be read.
 func ReadTSIG(msg []byte) (*TSIG, bool) {
 	if len(msg) < HeaderSize {
 		return nil, false
@@ -90,11 +90,12 @@ func ReadTSIG(msg []byte) (*TSIG, bool) {
 	return nil, true
 }
 
-// read takes the record apart.
+// read parses the record.
 func (t *TSIG) read(msg []byte, r Record) bool {
 	var ok bool
 	head := msg[r.Fixed:]
-	if t.Key, ok = readName(msg, t.At); !ok || binary.BigEndian.Uint16(head[2:]) != ClassANY || binary.BigEndian.Uint32(head[4:]) != 0 {
+	t.Key, ok = readName(msg, t.At)
+	if !ok || binary.BigEndian.Uint16(head[2:]) != ClassANY || binary.BigEndian.Uint32(head[4:]) != 0 {
 		return false
 	}
 	if t.Algorithm, ok = readName(msg[:r.Next], r.Data); !ok {
@@ -119,7 +120,7 @@ func (t *TSIG) read(msg []byte, r Record) bool {
 	return len(t.Other) == int(binary.BigEndian.Uint16(b[4:]))
 }
 
-// readName reads the name at an offset with its pointers followed.
+// readName reads the name at an offset and follows its pointers.
 func readName(msg []byte, at int) (dnsname.Name, bool) {
 	b, ok := AppendName(make([]byte, 0, dnsname.MaxWire), msg, at)
 	if !ok {
@@ -159,8 +160,8 @@ func (t *TSIG) appendError(b []byte) []byte {
 	return append(b, t.Other...)
 }
 
-// variables returns what a MAC covers besides messages (RFC 8945 §4.3.3); later messages of one answer have only the timers
-// (§5.3.1).
+// variables returns the data that a MAC covers besides messages (RFC 8945 §4.3.3). Later messages of one answer have
+// only the timers (§5.3.1).
 func (t *TSIG) variables(timersOnly bool) []byte {
 	if timersOnly {
 		return t.appendTime(nil)
@@ -179,7 +180,7 @@ type TSIGKey struct {
 	Secret    []byte
 }
 
-// hash returns the hash function of the key's algorithm; nil for algorithms that are too weak to be believed.
+// hash returns the hash function of the key's algorithm, or nil for algorithms that are too weak.
 func (k *TSIGKey) hash() func() hash.Hash {
 	switch k.Algorithm.Wire() {
 	case "\x0bhmac-sha256\x00":
@@ -195,17 +196,17 @@ func (k *TSIGKey) hash() func() hash.Hash {
 // Usable reports whether the key can sign: it has a secret, and an algorithm that is strong enough.
 func (k *TSIGKey) Usable() bool { return len(k.Secret) > 0 && k.hash() != nil }
 
-// TSIGChain signs and verifies the messages of one exchange: a query, then the messages of its answer. Each MAC covers
-// the one before it (RFC 8945 §5.3). The client signs first and verifies then, the server the other way round. The key must be
-// usable.
+// TSIGChain signs and verifies the messages of one exchange: a query, then the messages of its answer. Each MAC
+// covers the one before it (RFC 8945 §5.3). A client signs first and then verifies; a server verifies first. The key
+// must be usable.
 type TSIGChain struct {
 	Key    TSIGKey
-	signed int       // messages with a TSIG record so far
-	next   hash.Hash // has read the MAC of the last of them, and the messages since then; nil: nothing
+	signed int       // number of messages with a TSIG record so far
+	next   hash.Hash // has read the MAC of the last of them and the messages after it; nil: nothing
 }
 
-// Unsigned takes a message of an answer that has no TSIG record. The next MAC covers it. The message is not kept: there
-// may be 99 of 64 KiB each (RFC 8945 §5.3.1).
+// Unsigned adds a message of an answer that has no TSIG record. The next MAC covers it. The message is not kept:
+// there may be 99 of 64 KiB each (RFC 8945 §5.3.1).
 func (c *TSIGChain) Unsigned(msg []byte) { c.mac().Write(msg) }
 
 // mac returns the hash of the next MAC.
@@ -216,12 +217,13 @@ func (c *TSIGChain) mac() hash.Hash {
 	return c.next
 }
 
-// Size is how many bytes Sign appends, other data not counted.
+// Size returns how many bytes Sign appends, without other data.
 func (c *TSIGChain) Size() int {
-	return len(c.Key.Name.Wire()) + RecordFixed + len(c.Key.Algorithm.Wire()) + tsigBeforeMAC + c.Key.hash()().Size() + tsigAfterMAC
+	return len(c.Key.Name.Wire()) + RecordFixed + len(c.Key.Algorithm.Wire()) +
+		tsigBeforeMAC + c.Key.hash()().Size() + tsigAfterMAC
 }
 
-// Sign appends the TSIG record of the next message. The caller gives its time, and perhaps an error and other data.
+// Sign appends the TSIG record of the next message. The caller sets its time, and optionally an error and other data.
 func (c *TSIGChain) Sign(msg []byte, t TSIG) []byte {
 	t.Key, t.Algorithm, t.Fudge, t.ID = c.Key.Name, c.Key.Algorithm, TSIGFudge, binary.BigEndian.Uint16(msg)
 	t.MAC = c.sum(&t, msg)
@@ -229,8 +231,9 @@ func (c *TSIGChain) Sign(msg []byte, t TSIG) []byte {
 	return t.Append(msg)
 }
 
-// Verify checks the next message and its TSIG record in the order that RFC 8945 §5.2 asks for: the key, the MAC, the time, the
-// length of the MAC, so that nobody without the key learns our time or has MACs made. It returns the error for the reply.
+// Verify checks the next message and its TSIG record. It follows the order of RFC 8945 §5.2: the key, the MAC, the
+// time, the length of the MAC. In this order, a sender without the key can neither learn our time nor get MACs. It
+// returns the error for the reply.
 func (c *TSIGChain) Verify(msg []byte, t *TSIG, now time.Time) uint16 {
 	if t.Key != c.Key.Name || t.Algorithm != c.Key.Algorithm {
 		return TSIGBadKey
@@ -239,7 +242,7 @@ func (c *TSIGChain) Verify(msg []byte, t *TSIG, now time.Time) uint16 {
 	if len(t.MAC) > full || len(t.MAC) < max(10, full/2) {
 		return TSIGFormErr // RFC 8945 §5.2.2.1
 	}
-	head := append([]byte(nil), msg[:t.At]...) // as it was signed: with its own id, and without the record
+	head := append([]byte(nil), msg[:t.At]...) // as it was signed: with the original ID and without the record
 	binary.BigEndian.PutUint16(head, t.ID)
 	binary.BigEndian.PutUint16(head[10:], binary.BigEndian.Uint16(head[10:])-1)
 	sum := c.sum(t, head)
@@ -251,12 +254,12 @@ func (c *TSIGChain) Verify(msg []byte, t *TSIG, now time.Time) uint16 {
 	case late > fudge || -late > fudge:
 		return TSIGBadTime
 	case len(t.MAC) < full:
-		return TSIGBadTrunc // no peer of ours has a reason to
+		return TSIGBadTrunc // none of our peers has a reason to truncate
 	}
 	return TSIGNoError
 }
 
-// step goes on to the message after the one that has this MAC.
+// step advances to the message after the one with this MAC.
 func (c *TSIGChain) step(mac []byte) {
 	c.signed, c.next = c.signed+1, nil
 	c.mac().Write(binary.BigEndian.AppendUint16(nil, uint16(len(mac))))

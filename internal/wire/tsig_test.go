@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-var key = wire.TSIGKey{Name: dnsname.MustParse("key.test."), Algorithm: dnsname.MustParse("hmac-sha256."), Secret: []byte("secret")}
+var key = wire.TSIGKey{Name: dnsname.MustParse("key.test."), Algorithm: dnsname.MustParse("hmac-sha256."),
+	Secret: []byte("secret")}
 
 const base64Secret = "c2VjcmV0"
 
@@ -25,8 +26,8 @@ func query(t testing.TB) []byte {
 	return msg
 }
 
-// TestChain is an exchange between two chains, which another implementation follows: a query, and an answer of four messages, of which
-// the third is not signed.
+// TestChain runs an exchange between two chains and checks it with another implementation: a query, and an answer of
+// four messages, of which the third is not signed.
 func TestChain(t *testing.T) {
 	now := time.Now()
 	stamp := wire.TSIG{Time: uint64(now.Unix())}
@@ -45,7 +46,7 @@ func TestChain(t *testing.T) {
 		if code := to.Verify(msg, sig, now); code != wire.TSIGNoError {
 			t.Errorf("%s: Verify = %s", name, wire.TSIGErrorText(code))
 		}
-		if name != "fourth" { // the library does not know of messages in between
+		if name != "fourth" { // the library does not support unsigned messages in between
 			if err := dns.TsigVerify(append([]byte(nil), msg...), base64Secret, prior, timersOnly); err != nil {
 				t.Errorf("%s: the library: %v", name, err)
 			}
@@ -69,7 +70,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestUnsignedIsNotKept: a peer may send 99 messages of 64 KiB before one that is signed.
+// TestUnsignedIsNotKept checks the memory of a chain: a peer may send 99 messages of 64 KiB before a signed one.
 func TestUnsignedIsNotKept(t *testing.T) {
 	c := wire.TSIGChain{Key: key}
 	message := make([]byte, wire.MaxSize)
@@ -92,7 +93,8 @@ func TestVerifyErrors(t *testing.T) {
 	}{
 		{"as it is", func(*wire.TSIGKey, *wire.TSIG) {}, "NOERROR"},
 		{"another key", func(k *wire.TSIGKey, _ *wire.TSIG) { k.Name = dnsname.MustParse("other.test.") }, "BADKEY"},
-		{"another algorithm", func(k *wire.TSIGKey, _ *wire.TSIG) { k.Algorithm = dnsname.MustParse("hmac-sha512.") }, "BADKEY"},
+		{"another algorithm", func(k *wire.TSIGKey, _ *wire.TSIG) { k.Algorithm = dnsname.MustParse("hmac-sha512.") },
+			"BADKEY"},
 		{"another secret", func(k *wire.TSIGKey, _ *wire.TSIG) { k.Secret = []byte("guess") }, "BADSIG"},
 		{"another id", func(_ *wire.TSIGKey, s *wire.TSIG) { s.ID++ }, "BADSIG"},
 		{"another time", func(_ *wire.TSIGKey, s *wire.TSIG) { s.Time++ }, "BADSIG"},
@@ -112,7 +114,7 @@ func TestVerifyErrors(t *testing.T) {
 	}
 }
 
-// FuzzReadTSIG: no message panics, and a record that was read is the same when it is written and read again.
+// FuzzReadTSIG checks that no message panics, and that a record survives being written and read again.
 func FuzzReadTSIG(f *testing.F) {
 	f.Add(query(f))
 	chain := wire.TSIGChain{Key: key}

@@ -1,12 +1,12 @@
-// Package specialaddrtest holds the addresses that tests of every package with an address policy try.
+// Package specialaddrtest lists addresses for the tests of all packages with an address policy.
 package specialaddrtest
 
 import "net/netip"
 
-// Prefix is a NAT64 prefix of an operator. Tables of tests have it.
+// Prefix is a NAT64 prefix of an operator, for the Tables of tests.
 var Prefix = netip.MustParsePrefix("2a0f:64::/96")
 
-// Hostile are addresses that lead to a host itself, to its link, to its cloud or to nobody. Every policy refuses them.
+// Hostile are addresses of the host itself, its link or its cloud, and unassigned ones. Every policy refuses them.
 var Hostile = addrs(
 	"127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "0.1.2.3", "::", "224.0.0.1", "ff02::1", "240.0.0.1", "255.255.255.255",
 	"169.254.1.1", "fe80::1", "100.64.0.1", "100.127.255.254",
@@ -23,8 +23,7 @@ var Hostile = addrs(
 	"100::1", "5f00::1", "fec0::1", "4000::1",
 )
 
-// Private are addresses of networks of organisations and of laboratories. Policies about the public internet refuse
-// them.
+// Private are addresses of private networks and laboratories. Policies about the public internet refuse them.
 var Private = addrs(
 	"10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1", "198.18.0.1", "fc00::1", "fd12:3456::1",
 	"::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "64:ff9b:1::10.1.2.3", "2a0f:64::192.168.0.1", "2002:a01:203::1",
