@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// judgements are functions of net and netip that tell special-purpose addresses from others, each in its own way.
-// IsLoopback and IsUnspecified are not among them: they are right for the addresses of our own listeners and clients.
+// judgements are functions of net and netip that classify special-purpose addresses, each by other rules. IsLoopback
+// and IsUnspecified are not listed: they are right for the addresses of our own listeners and clients.
 var judgements = []string{"IsPrivate", "IsLinkLocalUnicast", "IsLinkLocalMulticast", "IsInterfaceLocalMulticast",
 	"IsMulticast", "IsGlobalUnicast"}
 
-// defaults are prefixes that are no list of special addresses: defaults of flags.
+// defaults are prefixes that do not list special addresses: they are defaults of flags.
 var defaults = []string{"10.128.0.0/14"}
 
-// TestSpecialAddresses holds that internal/specialaddr has the one table of special-purpose addresses: no other package
-// lists prefixes or asks netip.
+// TestSpecialAddresses checks that only internal/specialaddr lists special-purpose addresses. No other package may
+// list prefixes or call these functions of netip.
 func TestSpecialAddresses(t *testing.T) {
 	found := 0
 	for _, s := range sources(t) {

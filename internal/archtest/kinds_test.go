@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKinds holds that internal/store/kinds.go is the one list of object kinds: every constant is a key of its map, where
-// two equal ones do not compile, and no other package writes a kind as a string.
+// TestKinds checks that internal/store/kinds.go is the only list of object kinds. Every constant must be a key of its
+// map, in which duplicates do not compile, and no other package may write a kind as a string.
 func TestKinds(t *testing.T) {
 	var declared, listed []string
 	for _, s := range sources(t) {

@@ -37,6 +37,7 @@ func (s source) imports() []string {
 	return out
 }
 
+// readSources parses the tree once for all tests.
 var readSources = sync.OnceValues(func() ([]source, error) {
 	var out []source
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -82,6 +83,7 @@ func sources(t *testing.T) []source {
 	return out
 }
 
+// TestLayers checks every import against the table of layers.
 func TestLayers(t *testing.T) {
 	exists := map[string]bool{}
 	used := map[[2]string]bool{}
@@ -125,6 +127,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestFences checks which packages import the fenced libraries.
 func TestFences(t *testing.T) {
 	used := map[[2]string]bool{}
 	for _, s := range sources(t) {
@@ -152,7 +155,7 @@ func TestFences(t *testing.T) {
 	}
 }
 
-// TestRootModule keeps Kubernetes and CoreDNS out of the module of a DNS server.
+// TestRootModule keeps Kubernetes and CoreDNS out of the module of the DNS server.
 func TestRootModule(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -160,13 +163,13 @@ func TestRootModule(t *testing.T) {
 	}
 	for _, lib := range []string{"k8s.io/", "github.com/coredns/", "github.com/ovn-kubernetes/", module + "kubernetes"} {
 		if strings.Contains(string(text), lib) {
-			t.Errorf("go.mod requires something of %s: what needs it belongs to the module kubernetes", lib)
+			t.Errorf("go.mod requires something of %s: put the code that needs it into the module kubernetes", lib)
 		}
 	}
 }
 
-// TestModules resolves every import of each module from its own go.mod and go.sum. In the workspace, a module that lacks a
-// requirement gets it from another one, and fails only where it is built alone, as the Makefile and Dockerfiles do.
+// TestModules resolves every import of each module from its own go.mod and go.sum. In the workspace, a module without
+// a requirement gets it from another module. It would fail only when built alone, as the Makefile and Dockerfiles do.
 func TestModules(t *testing.T) {
 	work, err := exec.Command("go", "work", "edit", "-json", filepath.Join(root, "go.work")).Output()
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 var update = flag.Bool("update", false, "write the table of packages into ARCHITECTURE.md")
 
 const (
-	tableBegin = "<!-- Written by `go test ./internal/archtest -update` from its table and the comments of the packages. -->\n"
-	tableEnd   = "<!-- End of the table. -->\n"
+	tableBegin = "<!-- Written by `go test ./internal/archtest -update` from its table and the comments of the " +
+		"packages. -->\n"
+	tableEnd = "<!-- End of the table. -->\n"
 )
 
 // TestArchitecture compares the table of packages in ARCHITECTURE.md with the layers and the comments of the packages.
@@ -54,7 +55,7 @@ func packageTable(t *testing.T) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("\n| package | its one idea | imports beside it |\n|---|---|---|\n")
+	b.WriteString("\n| package | what it does | also imports, of its own layer |\n|---|---|---|\n")
 	for _, l := range slices.Backward(layers) {
 		fmt.Fprintf(&b, "| **%s** | %s | |\n", l.name, l.idea)
 		for _, pkg := range slices.Sorted(maps.Keys(l.packages)) {

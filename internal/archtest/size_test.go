@@ -42,12 +42,12 @@ func TestPackageComments(t *testing.T) {
 	}
 	for pkg, ok := range has {
 		if !ok {
-			t.Errorf("package %s has no comment that says its one idea", pkg)
+			t.Errorf("package %s has no comment that says what it does", pkg)
 		}
 	}
 }
 
-// withInit is the one file with an init function: CoreDNS knows its plugins by those of the packages it imports.
+// withInit is the only file with an init function: CoreDNS finds its plugins through the init functions of packages.
 const withInit = "kubernetes/plugin/dnsnameresolver/setup.go"
 
 // TestNoInit keeps the start of the programs visible in main.
@@ -64,8 +64,9 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// TestNoSkips keeps a test from passing by not running. The exception is the one place that finds out what a rig needs: root
-// and packages, which not every machine has; make test fails before that where it could have installed them.
+// TestNoSkips prevents tests from passing without running. The only exception is need.go, which checks for what a
+// test environment needs: root and packages, which not every machine has. make test fails earlier where it could have
+// installed them.
 func TestNoSkips(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.pkg == "internal/archtest" || s.path == "test/need/need.go" {

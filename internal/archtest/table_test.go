@@ -1,22 +1,24 @@
-// Package archtest checks the structure of the source tree: which packages may import which, and how large things may grow.
+// Package archtest checks the structure of the source tree: imports between packages, sizes, and words.
+//
+// Start with layers in table_test.go: the table of packages and of the imports that they may have.
 package archtest
 
 import "slices"
 
-// module is the path of the root module. The path of every other module of the tree begins with it, so an import path less
-// this prefix is a folder of the tree.
+// module is the path of the root module. The path of every other module of the tree begins with it. An import path
+// without this prefix is therefore a folder of the tree.
 const module = "github.com/nameplane/nameplane/"
 
-// layer is packages that stand on the layers before it.
+// layer is a set of packages that may import the layers before it.
 type layer struct {
 	name, idea string
 	// packages maps the folder of each package to the packages of its own layer that it may import.
 	packages map[string][]string
 }
 
-// layers are the layers, lowest first. A package imports packages of lower layers, and those of its own that stand beside
-// it here. TestLayers also fails on an arrow that no import uses and on a package that does not exist. ARCHITECTURE.md
-// shows this table: after a change, run `go test ./internal/archtest -update`.
+// layers are the layers, lowest first. A package imports packages of lower layers, and those of its own layer that
+// are listed with it here. TestLayers also fails on a listed import that no file uses and on a package that does not
+// exist. ARCHITECTURE.md shows this table: after a change, run `go test ./internal/archtest -update`.
 var layers = []layer{
 	{"nouns", "values without I/O, goroutines or logging", map[string][]string{
 		"internal/dnsname":            {},
@@ -30,7 +32,7 @@ var layers = []layer{
 		"kubernetes/api/v1":           {},
 		"kubernetes/api/v1alpha1":     {},
 	}},
-	{"mechanisms", "one job each, which knows nothing of what users ask for", map[string][]string{
+	{"mechanisms", "one job each, independent of the features for users", map[string][]string{
 		"internal/budget":          {},
 		"internal/forward":         {"internal/resolve"},
 		"internal/lookup":          {},
@@ -42,17 +44,19 @@ var layers = []layer{
 		"internal/store/boltstore": {"internal/store"},
 		"internal/zonefile":        {},
 	}},
-	{"verbs", "what users ask for", map[string][]string{
-		"internal/access":                   {"internal/publish"},
-		"internal/alias":                    {"internal/follow", "internal/publish"},
-		"internal/explain":                  {"internal/explain/safeat", "internal/explain/words"},
-		"internal/explain/check":            {"internal/explain", "internal/explain/safeat", "internal/explain/words"},
-		"internal/explain/gather":           {"internal/explain", "internal/explain/probe", "internal/explain/resolvers", "internal/explain/safeat"},
-		"internal/explain/probe":            {},
-		"internal/explain/report":           {"internal/explain", "internal/explain/safeat", "internal/explain/words"},
-		"internal/explain/resolvers":        {},
-		"internal/explain/safeat":           {"internal/explain/words"},
-		"internal/explain/scans":            {"internal/explain", "internal/explain/check", "internal/explain/report", "internal/publish"},
+	{"verbs", "features for users", map[string][]string{
+		"internal/access":        {"internal/publish"},
+		"internal/alias":         {"internal/follow", "internal/publish"},
+		"internal/explain":       {"internal/explain/safeat", "internal/explain/words"},
+		"internal/explain/check": {"internal/explain", "internal/explain/safeat", "internal/explain/words"},
+		"internal/explain/gather": {"internal/explain", "internal/explain/probe", "internal/explain/resolvers",
+			"internal/explain/safeat"},
+		"internal/explain/probe":     {},
+		"internal/explain/report":    {"internal/explain", "internal/explain/safeat", "internal/explain/words"},
+		"internal/explain/resolvers": {},
+		"internal/explain/safeat":    {"internal/explain/words"},
+		"internal/explain/scans": {"internal/explain", "internal/explain/check", "internal/explain/report",
+			"internal/publish"},
 		"internal/explain/words":            {},
 		"internal/follow":                   {},
 		"internal/mec":                      {"internal/publish"},
@@ -64,36 +68,39 @@ var layers = []layer{
 		"kubernetes/internal/enforce/match": {"kubernetes/internal/enforce"},
 	}},
 	{"edges", "sockets, APIs, files and clusters", map[string][]string{
-		"internal/dnspeer":                        {"internal/dnsserver"},
-		"internal/dnsserver":                      {},
-		"internal/httpapi":                        {},
-		"internal/httpapi/admin":                  {"internal/httpapi"},
-		"internal/httpapi/designate":              {"internal/httpapi"},
-		"internal/httpapi/explainapi":             {"internal/httpapi"},
-		"internal/httpapi/identity":               {"internal/httpapi"},
-		"internal/httpapi/mec":                    {"internal/httpapi", "internal/httpapi/mechttp"},
-		"internal/httpapi/mechttp":                {"internal/httpapi"},
-		"internal/httpapi/openapi":                {},
-		"internal/httpapi/servermgmt":             {"internal/httpapi", "internal/httpapi/mechttp"},
-		"internal/lab":                            {"internal/simnet"},
-		"internal/simnet":                         {},
-		"kubernetes/internal/controller/agent":    {"kubernetes/internal/controller/egress", "kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/node", "kubernetes/internal/enforce/ovn"},
-		"kubernetes/internal/controller/egress":   {},
-		"kubernetes/internal/controller/manager":  {"kubernetes/internal/controller/egress", "kubernetes/internal/enforce/node"},
+		"internal/dnspeer":            {"internal/dnsserver"},
+		"internal/dnsserver":          {},
+		"internal/httpapi":            {},
+		"internal/httpapi/admin":      {"internal/httpapi"},
+		"internal/httpapi/designate":  {"internal/httpapi"},
+		"internal/httpapi/explainapi": {"internal/httpapi"},
+		"internal/httpapi/identity":   {"internal/httpapi"},
+		"internal/httpapi/mec":        {"internal/httpapi", "internal/httpapi/mechttp"},
+		"internal/httpapi/mechttp":    {"internal/httpapi"},
+		"internal/httpapi/openapi":    {},
+		"internal/httpapi/servermgmt": {"internal/httpapi", "internal/httpapi/mechttp"},
+		"internal/lab":                {"internal/simnet"},
+		"internal/simnet":             {},
+		"kubernetes/internal/controller/agent": {"kubernetes/internal/controller/egress",
+			"kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/node", "kubernetes/internal/enforce/ovn"},
+		"kubernetes/internal/controller/egress": {},
+		"kubernetes/internal/controller/manager": {"kubernetes/internal/controller/egress",
+			"kubernetes/internal/enforce/node"},
 		"kubernetes/internal/controller/resolver": {"kubernetes/internal/enforce/fetch"},
 		"kubernetes/internal/enforce/fetch":       {},
 		"kubernetes/internal/enforce/hold":        {},
 		"kubernetes/internal/enforce/node":        {},
 		"kubernetes/internal/enforce/ovn":         {},
-		"kubernetes/plugin/dnsnameresolver":       {"kubernetes/internal/enforce/fetch", "kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/node"},
+		"kubernetes/plugin/dnsnameresolver": {"kubernetes/internal/enforce/fetch",
+			"kubernetes/internal/enforce/hold", "kubernetes/internal/enforce/node"},
 	}},
-	{"wiring", "what programs are built from", map[string][]string{
+	{"wiring", "parts that programs are built from", map[string][]string{
 		"internal/cli":            {},
 		"internal/config":         {},
 		"internal/daemon":         {"internal/config", "internal/explain/source"},
 		"internal/explain/source": {},
 	}},
-	{"programs", "what users start", map[string][]string{
+	{"programs", "commands that users start", map[string][]string{
 		"cmd/nameplane":                    {},
 		"kubernetes/cmd/nameplane-coredns": {},
 		"kubernetes/cmd/nameplane-egress":  {},
@@ -136,8 +143,8 @@ var tests = []string{
 	"test/server",
 }
 
-// fences are the libraries that only some packages may know, so that a library can be replaced. TestFences also fails on a
-// package that does not use the library.
+// fences list the libraries that only some packages may import, so that a library can be replaced. TestFences also
+// fails on a package that does not use the library.
 var fences = map[string][]string{
 	"go.etcd.io/bbolt": {
 		"internal/store/boltstore",
@@ -210,7 +217,8 @@ var fences = map[string][]string{
 	},
 }
 
-// layerOf returns the number of a package's layer. Tests stand above all layers; -1 is a package that is in no table.
+// layerOf returns the number of a package's layer. Tests are above all layers. It returns -1 for a package that is in
+// no table.
 func layerOf(pkg string) int {
 	if slices.Contains(tests, pkg) {
 		return len(layers)
