@@ -32,7 +32,7 @@ man: ## the manual pages in docs/man, from the commands
 	$(GO) test ./cmd/nameplane -run TestManualPages -update
 	cd kubernetes && $(GO) test ./cmd/nameplane-egress -run TestManualPages -update
 
-# CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestRungs compares it with this file.
+# CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestMakeTargets compares it with this file.
 
 quick: ## format, vet and unit tests, without the servers of others
 	$(FORMAT)

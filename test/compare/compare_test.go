@@ -1,5 +1,7 @@
-// Package compare puts the same questions about the same torture zones to
-// BIND, Knot, NSD and us, and demands that we answer as they do.
+// Package compare sends the same questions about the same difficult zones to BIND, Knot, NSD and nameplane, and checks
+// that nameplane answers as they do.
+//
+// Start with TestAnswersLikePeers. judge_test.go lists the accepted differences.
 package compare
 
 import (
@@ -12,9 +14,10 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// shown bounds the failures that are printed: one mistake in a lookup fails hundreds of questions.
-const shown = 25
+// maxShown limits the failures that are printed: one mistake in a lookup fails hundreds of questions.
+const maxShown = 25
 
+// TestAnswersLikePeers checks that each reply of nameplane equals the reply of a peer.
 func TestAnswersLikePeers(t *testing.T) {
 	zones, list := torture(t)
 	us := startNameplane(t, zones)
@@ -25,16 +28,17 @@ func TestAnswersLikePeers(t *testing.T) {
 		if complaint == "" {
 			continue
 		}
-		if wrong++; wrong <= shown {
+		if wrong++; wrong <= maxShown {
 			t.Error(complaint)
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%d of %d questions answered as no peer does (the first %d are above)", wrong, len(list), min(wrong, shown))
+		t.Errorf("%d of %d questions answered as no peer does (the first %d are above)", wrong, len(list),
+			min(wrong, maxShown))
 	}
 }
 
-// check asks us one question over both transports.
+// check asks nameplane one question over UDP, and over TCP when the reply is truncated or may lack glue.
 func check(us *asker, a answered) string {
 	udp, err := us.udp(a.question)
 	if err != nil {
@@ -53,8 +57,8 @@ func check(us *asker, a answered) string {
 	return judge(normalise(udp), a)
 }
 
-// TestReferralGlue is RFC 9471 §3.1: glue inside the delegated zone that does
-// not fit means TC, because the client cannot go on without it. Peers disagree here.
+// TestReferralGlue checks RFC 9471 §3.1: when glue inside the delegated zone does not fit, the reply must have TC,
+// because the client cannot continue without it. Peers disagree here.
 func TestReferralGlue(t *testing.T) {
 	zones, _ := torture(t)
 	us := startNameplane(t, zones)
@@ -75,8 +79,7 @@ func TestReferralGlue(t *testing.T) {
 	}
 }
 
-// askPeers returns the questions with every peer's reply. Peers are asked at
-// the same time, each by one client.
+// askPeers returns the questions with every peer's reply. It asks the peers at the same time, each with one client.
 func askPeers(t *testing.T, zones []peers.Zone, list []question) []answered {
 	t.Helper()
 	programs := []peers.Program{peers.BIND(), peers.Knot(), peers.NSD()}
@@ -105,16 +108,16 @@ func askPeers(t *testing.T, zones []peers.Zone, list []question) []answered {
 	differ := map[string]int{}
 	for i, q := range list {
 		all[i] = answered{question: q, peers: names, reply: []reply{replies[0][i], replies[1][i], replies[2][i]}}
-		differ[camps(all[i])]++
+		differ[agreement(all[i])]++
 	}
-	for camp, n := range differ {
-		t.Logf("%6d questions: %s", n, camp)
+	for group, n := range differ {
+		t.Logf("%6d questions: %s", n, group)
 	}
 	return all
 }
 
-// camps says who agrees with whom, such as "BIND | Knot = NSD".
-func camps(a answered) string {
+// agreement says which peers agree, such as "BIND | Knot = NSD".
+func agreement(a answered) string {
 	text := a.peers[0]
 	var seen []reply
 	for i, r := range a.reply {

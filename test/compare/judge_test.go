@@ -9,13 +9,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// answered is a question with what every peer replied.
+// answered is a question with the replies of all peers.
 type answered struct {
 	question
 	peers []string // names, in the order of replies
 	reply []reply
 }
 
+// agreed reports whether all peers gave the same reply.
 func (a answered) agreed() bool {
 	for _, r := range a.reply[1:] {
 		if r != a.reply[0] {
@@ -25,14 +26,14 @@ func (a answered) agreed() bool {
 	return true
 }
 
-// exception is a case where we answer as no peer does, and why that is right.
+// exception is a difference from all peers that is right, and its reason.
 type exception struct {
 	reason  string
 	applies func(answered) bool
 	accepts func(got reply, a answered) bool
 }
 
-// exceptions is the whole list. What it does not name must equal a peer.
+// exceptions is the complete list. All other replies must equal that of a peer.
 var exceptions = []exception{
 	{
 		reason: "RFC 8482 §4.1, §4.2: ANY over a name with data may be answered by any one of its RRsets, or by a HINFO",
@@ -42,7 +43,8 @@ var exceptions = []exception{
 		accepts: acceptANY,
 	},
 	{
-		reason: "RFC 2181 §5: a record set has no duplicates; a CNAME that leads to itself stands in our answer once, in theirs twice",
+		reason: "RFC 2181 §5: a record set has no duplicates; " +
+			"a CNAME that leads to itself is in our answer once, in theirs twice",
 		applies: func(a answered) bool {
 			return slices.ContainsFunc(a.reply, func(r reply) bool { return once(r.answer) != r.answer })
 		},
@@ -55,13 +57,12 @@ var exceptions = []exception{
 	},
 }
 
-// once is a sorted answer without repeated lines.
+// once returns a sorted answer without repeated lines.
 func once(answer string) string {
 	return strings.Join(slices.Compact(strings.Split(answer, "\n")), "\n")
 }
 
-// acceptANY wants a non-empty part of what the peers said, with their rcode
-// and authority, or the HINFO of RFC 8482.
+// acceptANY accepts a non-empty part of the peers' answers with their RCODE and AA bit, or the HINFO of RFC 8482.
 func acceptANY(got reply, a answered) bool {
 	known := map[string]bool{}
 	for _, r := range a.reply {
@@ -80,8 +81,8 @@ func acceptANY(got reply, a answered) bool {
 	})
 }
 
-// judge says what is wrong with our reply, or nothing. When all peers agree
-// there is one right reply; where they differ, one of theirs will do.
+// judge returns what is wrong with our reply, or "". When all peers agree, only their reply is right. When they
+// differ, any of theirs is.
 func judge(got reply, a answered) string {
 	if slices.Contains(a.reply, got) {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// startNameplane starts our server and brings the zones in by its command line.
+// startNameplane starts nameplane and imports the zones with its command line.
 func startNameplane(t *testing.T, zones []peers.Zone) *asker {
 	t.Helper()
 	return start(t, peers.Nameplane(server.Binary(t)), zones)

@@ -13,37 +13,38 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// askedTypes are put to every name, with the types found there.
+// askedTypes are the types to ask for at every name, besides the types found there.
 var askedTypes = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeNS, dns.TypeSOA, dns.TypeCNAME, dns.TypeDNAME, dns.TypeMX,
 	dns.TypeTXT, dns.TypeSRV, dns.TypeDS, dns.TypeHTTPS, dns.TypeANY, 65280,
 }
 
-// askedNames are stories that the zones alone do not tell.
-var askedNames = []string{
-	// RFC 4592 §2.2.1, its synthesised and not synthesised examples
+// extraNames are names that do not follow from the zones.
+var extraNames = []string{
+	// RFC 4592 §2.2.1: its examples of synthesis and of no synthesis
 	"host3.wild.test.", "foo.bar.wild.test.", "host1.wild.test.", "sub.*.wild.test.", "_telnet._tcp.host1.wild.test.",
 	"host.subdel.wild.test.", "ghost.*.wild.test.", "*.wild.test.", "_tcp.host1.wild.test.", "host2.wild.test.",
-	// the label boundary: \. is part of a label
+	// label boundaries: \. is part of a label
 	`attacker\.example.test.`, `attacker\.example.torture.test.`, `x.attacker\.example.test.`, `attacker.example.test.`,
 	`attacker\.torture.test.`, `www\.child.torture.test.`, `xtorture.test.`, `x\.torture.test.`,
-	// not ours
+	// names outside the zones
 	".", "test.", "example.org.", "www.example.org.", "orture.test.",
-	// DNAME: below, deep below, a wildcard behind it, itself
+	// DNAME: below, deep below, a wildcard at its target, the name itself
 	"y.d.chain.test.", "x.y.d.chain.test.", "any.wc.d.chain.test.", "*.d.chain.test.", "x.dring.chain.test.",
 	"www.dx.chain.test.", "www.cut.dx.chain.test.", "a.b.c.dout.chain.test.", "w.ddd.chain.test.", "c.dd.chain.test.",
 	"foo.apexd.test.", "host1.apexd.test.", "a.b.apexd.test.", "_ssh._tcp.host1.apexd.test.",
-	// DNAME whose expansion is exactly 255 octets, and one octet over
+	// DNAME whose expansion has exactly 255 bytes, and one byte more
 	strings.Repeat("p", 43) + ".long.chain.test.", strings.Repeat("p", 51) + ".long.chain.test.",
 	strings.Repeat("p", 52) + ".long.chain.test.", strings.Repeat("p", 63) + ".long.chain.test.",
-	strings.Repeat("a", 51) + ".d.long.test.", strings.Repeat("a", 52) + ".d.long.test.", "x." + strings.Repeat("a", 51) + ".d.long.test.",
+	strings.Repeat("a", 51) + ".d.long.test.", strings.Repeat("a", 52) + ".d.long.test.",
+	"x." + strings.Repeat("a", 51) + ".d.long.test.",
 	// wildcards below an empty non-terminal, and beside one
 	"x.ent.wild.torture.test.", "y.x.wild.torture.test.", "x.only.ent.wild.torture.test.", "x.ent2.wild.torture.test.",
 	"x.host.wild.torture.test.", "b.*.star.torture.test.", "x.y.*.star.torture.test.", "x.a.*.star.torture.test.",
 	"x.cut.under.torture.test.", "deep.x.under.torture.test.", "x.y.z.sub.torture.test.", "*.sub.torture.test.",
 }
 
-// torture loads the zones of testdata: what servers need, and what is asked.
+// torture reads the zones of testdata. It returns the zones for the servers, and the questions.
 func torture(t *testing.T) ([]peers.Zone, []question) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.zone")
@@ -59,13 +60,12 @@ func torture(t *testing.T) ([]peers.Zone, []question) {
 		}
 		zones = append(zones, peers.Zone{Name: readNames(t, path, types), File: path})
 	}
-	// Parents first, so that a server that checks delegations sees them in the natural order.
+	// Parents come first, so that a server that checks delegations sees them in the natural order.
 	slices.SortFunc(zones, func(a, b peers.Zone) int { return dns.CountLabel(a.Name) - dns.CountLabel(b.Name) })
 	return zones, questions(types)
 }
 
-// readNames adds the names of a zone file, and those its records point to, and
-// returns the name of the zone.
+// readNames adds the names of a zone file, and the targets of its records, to types. It returns the name of the zone.
 func readNames(t *testing.T, path string, types map[string][]uint16) string {
 	t.Helper()
 	f, err := os.Open(path)
@@ -105,7 +105,7 @@ func pointsTo(rr dns.RR) string {
 	return ""
 }
 
-// questions are all names with their surroundings, times all types, in a stable order.
+// questions combines all names and their variants with all types, in a stable order.
 func questions(types map[string][]uint16) []question {
 	asked := map[question]bool{}
 	ask := func(name string, more []uint16) {
@@ -122,11 +122,11 @@ func questions(types map[string][]uint16) []question {
 	}
 	for name, more := range types {
 		ask(name, more)
-		for _, near := range around(name) {
-			ask(near, more)
+		for _, variant := range variants(name) {
+			ask(variant, more)
 		}
 	}
-	for _, name := range askedNames {
+	for _, name := range extraNames {
 		ask(name, nil)
 		ask(mixCase(name), nil)
 	}
@@ -140,24 +140,23 @@ func questions(types map[string][]uint16) []question {
 	return list
 }
 
-// around are the ancestors of a name, a child, a sibling, the wildcards of
-// both, and the name in another case.
-func around(name string) []string {
-	near := []string{"nx-child." + name, "nx.deep." + name, "*." + name, mixCase(name)}
+// variants returns the ancestors of a name, a child, a sibling, the wildcards of both, and the name in another case.
+func variants(name string) []string {
+	variant := []string{"nx-child." + name, "nx.deep." + name, "*." + name, mixCase(name)}
 	starts := dns.Split(name)
 	for i, at := range starts {
 		if i == 0 {
 			continue
 		}
-		near = append(near, name[at:])
+		variant = append(variant, name[at:])
 		if i == 1 {
-			near = append(near, "nx-sibling."+name[at:], "*."+name[at:])
+			variant = append(variant, "nx-sibling."+name[at:], "*."+name[at:])
 		}
 	}
-	return near
+	return variant
 }
 
-// mixCase changes every second letter; \DDD escapes hold no letters.
+// mixCase changes every second letter. \DDD escapes contain no letters.
 func mixCase(name string) string {
 	b := []byte(name)
 	for i := 0; i < len(b); i += 2 {
@@ -168,8 +167,8 @@ func mixCase(name string) string {
 	return string(b)
 }
 
-// wireName spells a name as it comes back from the wire, so that the echoed
-// question can be compared; false when it is longer than the 255 octets of a name.
+// wireName returns a name as it is unpacked from the wire, so that the question of a reply can be compared. It
+// returns false when the name is longer than 255 bytes.
 func wireName(name string) (string, bool) {
 	buf := make([]byte, 512)
 	n, err := dns.PackDomainName(name, buf, 0, nil, false)

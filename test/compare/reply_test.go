@@ -10,10 +10,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// udpSize is what the questions advertise: the size of DNS Flag Day 2020, and our default.
+// udpSize is the UDP size that the questions advertise: that of DNS Flag Day 2020, and our default.
 const udpSize = 1232
 
-// question is one name and type, as it is put to every server.
+// question is one name and type for all servers.
 type question struct {
 	name  string
 	qtype uint16
@@ -23,8 +23,7 @@ func (q question) String() string {
 	return q.name + " " + dns.Type(q.qtype).String()
 }
 
-// large reports whether the referral to largeCut is the answer: its glue does
-// not fit in a datagram.
+// large reports whether the answer is the referral to largeCut, whose glue does not fit in a datagram.
 func (q question) large() bool {
 	return dns.IsSubDomain(largeCut, strings.ToLower(q.name))
 }
@@ -35,7 +34,7 @@ const largeCut = "ref.types.test."
 type reply struct {
 	rcode     string
 	aa        bool
-	answer    string // sorted, one record a line, with TTL
+	answer    string // sorted, one record per line, with TTL
 	authority string // SOA and NS only
 	glue      string // addresses of the name servers in authority
 }
@@ -49,8 +48,8 @@ func indent(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n             ")
 }
 
-// normalise drops what servers may choose freely: order, case of names,
-// additional records other than glue.
+// normalise removes what servers may choose freely: order, letter case of names, and additional records other than
+// glue.
 func normalise(m *dns.Msg) reply {
 	r := reply{rcode: dns.RcodeToString[m.Rcode], aa: m.Authoritative}
 	r.answer = text(m.Answer)
@@ -84,8 +83,8 @@ func text(rrs []dns.RR) string {
 	return strings.Join(lines, "\n")
 }
 
-// canonical folds the case of names, the owner and those in rdata, but not of
-// anything else: a server that changed the case of a TXT must not pass.
+// canonical converts names to lower case, the owner and those in RDATA, and nothing else: a server that changed the
+// case of a TXT must not pass.
 func canonical(rr dns.RR) string {
 	switch rr := rr.(type) {
 	case *dns.NAPTR:
@@ -99,7 +98,7 @@ func canonical(rr dns.RR) string {
 	return strings.ToLower(owner) + "\t" + rest
 }
 
-// asker puts questions to one server over one UDP socket.
+// asker sends questions to one server over one UDP socket.
 type asker struct {
 	name string
 	addr string
@@ -114,8 +113,8 @@ func newAsker(name, addr string) (*asker, error) {
 	return &asker{name: name, addr: addr, conn: conn}, nil
 }
 
-// ask returns the complete reply: over UDP, or over TCP when that was
-// truncated or may have lost glue, which servers drop without a word.
+// ask returns the complete reply: over UDP, or over TCP when the reply was truncated or may lack glue, which servers
+// drop without TC.
 func (a *asker) ask(q question) (*dns.Msg, error) {
 	if q.large() {
 		return a.tcp(q)
@@ -127,8 +126,7 @@ func (a *asker) ask(q question) (*dns.Msg, error) {
 	return a.tcp(q)
 }
 
-// udp tries three times: a datagram may be lost even on loopback when a
-// server's socket is full.
+// udp tries three times: a datagram may be lost even on loopback when a server's socket is full.
 func (a *asker) udp(q question) (*dns.Msg, error) {
 	var m *dns.Msg
 	var err error
@@ -141,8 +139,8 @@ func (a *asker) udp(q question) (*dns.Msg, error) {
 	return nil, fmt.Errorf("%s did not answer %s: %w", a.name, q, err)
 }
 
-// datagram reads the bytes itself: dns.Client would cut a reply that is larger
-// than the client allows, and that is a mistake we are looking for.
+// datagram reads the socket directly. dns.Client would cut a reply that is larger than the client allows, and this
+// test must detect that error.
 func (a *asker) datagram(ask *dns.Msg) (*dns.Msg, error) {
 	out, err := ask.Pack()
 	if err != nil {
@@ -165,10 +163,10 @@ func (a *asker) datagram(ask *dns.Msg) (*dns.Msg, error) {
 			return nil, err
 		}
 		if m.Id != ask.Id {
-			continue // the late reply to an earlier try
+			continue // the late reply to an earlier attempt
 		}
 		if n > udpSize {
-			return nil, fmt.Errorf("a datagram of %d octets, %d are allowed", n, udpSize)
+			return nil, fmt.Errorf("a datagram of %d bytes, %d are allowed", n, udpSize)
 		}
 		return m, nil
 	}

@@ -1,4 +1,5 @@
-// Package docs runs and parses what the documentation shows, so that it stays true.
+// Package docs checks the documentation against the programs, so that it stays true. Start with TestShell, which runs
+// the shell blocks of the pages.
 package docs
 
 import (
@@ -19,7 +20,8 @@ import (
 const root = "../.."
 
 // pages are run in this order in one shell, as a reader would.
-var pages = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md", "docs/transfers.md", "docs/explain.md", "docs/lab.md", egressPage}
+var pages = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md",
+	"docs/transfers.md", "docs/explain.md", "docs/lab.md", egressPage}
 
 type block struct {
 	page, lang, text string
@@ -43,8 +45,8 @@ func blocks(t *testing.T, page string) []block {
 	return out
 }
 
-// TestShell runs every shell block of the pages in one shell, against the server that `make run` starts, in a copy of the
-// tree and in a network namespace of its own, so that the ports that the pages name are free.
+// TestShell runs every shell block of the pages in one shell, against the server that `make run` starts. It uses a
+// copy of the tree and its own network namespace, so that the ports of the pages are free.
 func TestShell(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, dir)
@@ -71,14 +73,14 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// session is the script of all pages. The block with the two commands becomes the start of the server; `make test` is not
-// run from within itself, make is only asked whether it knows how.
+// session returns the script of all pages. The first block, with the two commands, is replaced by the start of the
+// server. `make test` cannot run inside itself, so make only checks that the target exists.
 func session(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`set -eu -o pipefail
 ip link set lo up
 exec 2>&1
-finish() { kill $(jobs -p) 2>/dev/null || true; wait; } # what the pages have started, also when one fails
+finish() { kill $(jobs -p) 2>/dev/null || true; wait; } # ends what the pages have started, also when one fails
 trap finish EXIT
 `)
 	started := false
@@ -113,14 +115,15 @@ for i in $(seq 100); do
 done
 `
 
-// cleanEnv is the environment less what could point the commands elsewhere.
+// cleanEnv returns the environment without variables that could point the commands to another server.
 func cleanEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "OS_") || strings.HasPrefix(kv, "NAMEPLANE_") || strings.Contains(strings.ToLower(kv), "_proxy=")
+		return strings.HasPrefix(kv, "OS_") || strings.HasPrefix(kv, "NAMEPLANE_") ||
+			strings.Contains(strings.ToLower(kv), "_proxy=")
 	})
 }
 
-// copyTree copies what a clone of the tree has, and what is not committed yet.
+// copyTree copies the files of a clone, with uncommitted changes.
 func copyTree(t *testing.T, to string) {
 	t.Helper()
 	top, err := filepath.Abs(root)
@@ -168,7 +171,7 @@ func TestData(t *testing.T) {
 			switch b.lang {
 			case "yaml":
 				if strings.Contains(b.text, "\napiVersion: ") {
-					continue // of Kubernetes; see TestEgressExample
+					continue // a Kubernetes object; see TestEgressExample
 				}
 				if _, err := config.Parse(page, []byte(b.text)); err != nil {
 					t.Errorf("%s: %v in\n%s", page, err, b.text)
@@ -187,7 +190,7 @@ func TestData(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 
-// TestLinks follows the links between the pages.
+// TestLinks checks the links between the pages.
 func TestLinks(t *testing.T) {
 	for _, page := range allPages(t) {
 		b, err := os.ReadFile(filepath.Join(root, page))
@@ -205,7 +208,8 @@ func TestLinks(t *testing.T) {
 
 var testName = regexp.MustCompile("`([a-z/-]+)\\.(Test[A-Za-z0-9_]+|Fuzz[A-Za-z0-9_]+)(/[^`]+)?`")
 
-// TestNamedTests wants every test that a page names to exist in the package it names, and every subtest to be named there.
+// TestNamedTests checks that every test that a page names exists in the named package, and that every subtest is
+// named there.
 func TestNamedTests(t *testing.T) {
 	for page, least := range map[string]int{"docs/conformance.md": 30, "docs/explanation/threats.md": 20} {
 		b, err := os.ReadFile(filepath.Join(root, page))
@@ -240,6 +244,6 @@ func TestArchitectureIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(b), "\n"); n > 200 {
-		t.Errorf("ARCHITECTURE.md has %d lines; nobody reads more than 200", n)
+		t.Errorf("ARCHITECTURE.md has %d lines, more than 200: shorten it", n)
 	}
 }

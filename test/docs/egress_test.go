@@ -31,11 +31,13 @@ var (
 	rowFlags    = regexp.MustCompile("(?m)^\\| ((?:`--[a-z0-9-]+`(?:, )?)+) \\| (.*?) \\| .* \\|$")
 )
 
-// flagsOf are the flags of a command with their defaults, as its help has them, which a test of the command compares with the program.
+// flagsOf returns the flags of a command with their defaults, from its help, which a test of the command compares
+// with the program.
 func flagsOf(t *testing.T, command string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, m := range helpFlag.FindAllStringSubmatch(text(t, "kubernetes/cmd/nameplane-egress/testdata/help/nameplane-egress-"+command+".txt"), -1) {
+	for _, m := range helpFlag.FindAllStringSubmatch(text(t,
+		"kubernetes/cmd/nameplane-egress/testdata/help/nameplane-egress-"+command+".txt"), -1) {
 		if m[1] == "help" {
 			continue
 		}
@@ -50,7 +52,7 @@ func flagsOf(t *testing.T, command string) map[string]string {
 	return out
 }
 
-// tableOf are the flags in the tables of a part of the page, with what is said of their defaults.
+// tableOf returns the flags in the tables of a part of the page, with the text of their default column.
 func tableOf(section string) map[string]string {
 	out := map[string]string{}
 	for _, m := range rowFlags.FindAllStringSubmatch(section, -1) {
@@ -61,7 +63,7 @@ func tableOf(section string) map[string]string {
 	return out
 }
 
-// TestEgressFlags holds the tables of flags against the help of the commands, defaults included.
+// TestEgressFlags compares the tables of flags with the help of the commands, including defaults.
 func TestEgressFlags(t *testing.T) {
 	_, page, _ := strings.Cut(text(t, egressPage), "\n## The commands\n")
 	page, _, _ = strings.Cut(page, "\n## ")
@@ -108,7 +110,7 @@ func sorted(found [][]string) []string {
 	return slices.Compact(out)
 }
 
-// options are those of the directive.
+// options returns the options of the CoreDNS directive.
 func options(t *testing.T) []string {
 	t.Helper()
 	out := sorted(property.FindAllStringSubmatch(text(t, "kubernetes/plugin/dnsnameresolver/config.go"), -1))
@@ -118,7 +120,7 @@ func options(t *testing.T) []string {
 	return out
 }
 
-// TestEgressOptions holds the table of options against the plugin, and every Corefile that is shown.
+// TestEgressOptions compares the table of options, and every Corefile in the documentation, with the plugin.
 func TestEgressOptions(t *testing.T) {
 	known := options(t)
 	_, section, _ := strings.Cut(text(t, egressPage), "\n## The directive\n")
@@ -127,7 +129,8 @@ func TestEgressOptions(t *testing.T) {
 		t.Errorf("%s (-plugin +page):\n%s", egressPage, diff)
 	}
 	shown := 0
-	corefiles := []block{{page: "deploy/kubernetes/egress/examples/Corefile", lang: "corefile", text: text(t, "deploy/kubernetes/egress/examples/Corefile")}}
+	corefiles := []block{{page: "deploy/kubernetes/egress/examples/Corefile", lang: "corefile",
+		text: text(t, "deploy/kubernetes/egress/examples/Corefile")}}
 	for _, b := range append(corefiles, blocks(t, egressPage)...) {
 		if b.lang != "corefile" {
 			continue
@@ -155,7 +158,7 @@ var (
 	pageMetric   = regexp.MustCompile("`((?:nameplane_egress|coredns_dnsnameresolver)_[a-z_]+)[`{]")
 )
 
-// TestEgressMetrics wants every metric on the page, and no other.
+// TestEgressMetrics checks that the page lists exactly the metrics of the programs.
 func TestEgressMetrics(t *testing.T) {
 	var want []string
 	for _, part := range []string{"manager", "resolver", "agent"} {
@@ -168,7 +171,8 @@ func TestEgressMetrics(t *testing.T) {
 			want = append(want, "nameplane_egress_agent_"+name)
 		}
 	}
-	for _, name := range sorted(pluginMetric.FindAllStringSubmatch(text(t, "kubernetes/plugin/dnsnameresolver/metrics.go"), -1)) {
+	for _, name := range sorted(pluginMetric.FindAllStringSubmatch(text(t,
+		"kubernetes/plugin/dnsnameresolver/metrics.go"), -1)) {
 		want = append(want, "coredns_dnsnameresolver_"+name)
 	}
 	slices.Sort(want)
@@ -179,8 +183,8 @@ func TestEgressMetrics(t *testing.T) {
 
 var kubectlFile = regexp.MustCompile(`(?:-k|-f|--patch-file) ([^ \n]+)`)
 
-// TestEgressConsole reads the commands that need a cluster, or programs that are not ours: files must be there, and our own commands and
-// their flags must exist. Those without a cluster are run by TestShell.
+// TestEgressConsole checks the commands that need a cluster, or programs of others: files must exist, and so must our
+// own commands and their flags. TestShell runs the commands that need no cluster.
 func TestEgressConsole(t *testing.T) {
 	read := 0
 	for _, page := range []string{egressPage, "README.md"} {
@@ -191,7 +195,7 @@ func TestEgressConsole(t *testing.T) {
 			for line := range strings.Lines(b.text) {
 				args := strings.Fields(strings.TrimPrefix(line, "$ "))
 				if !strings.HasPrefix(line, "$ ") || len(args) < 2 {
-					continue // what a command prints
+					continue // output of a command
 				}
 				read++
 				switch args[0] {
@@ -210,7 +214,7 @@ func TestEgressConsole(t *testing.T) {
 						}
 					}
 				default:
-					t.Errorf("%s: nobody checks %q", page, line)
+					t.Errorf("%s: no test checks the command %q", page, line)
 				}
 			}
 		}
@@ -220,7 +224,7 @@ func TestEgressConsole(t *testing.T) {
 	}
 }
 
-// TestEgressExample wants the firewall on the page to be the one that the tests of the manifests apply.
+// TestEgressExample checks that the firewall on the page is the one that the tests of the manifests apply.
 func TestEgressExample(t *testing.T) {
 	var want, got any
 	if err := yaml.Unmarshal([]byte(text(t, "deploy/kubernetes/egress/examples/egressfirewall.yaml")), &want); err != nil {
@@ -240,7 +244,7 @@ func TestEgressExample(t *testing.T) {
 
 var firstCell = regexp.MustCompile(`(?m)^\| ((?:D?[0-9]+a?(?:, )?)+) \|`)
 
-// TestEgressCases wants every defect and every case to be on the page of conformance, once.
+// TestEgressCases checks that docs/conformance.md lists every numbered defect and case of its part about egress once.
 func TestEgressCases(t *testing.T) {
 	_, section, ok := strings.Cut(text(t, "docs/conformance.md"), "\n## Enforce")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package need finds out whether a machine has what a test cannot do without, and cannot bring along: root, and programs of other
-// people.
+// Package need checks whether a machine has what a test requires and cannot provide itself: root, and other programs.
+// Start with OrSkip and OrFail.
 package need
 
 import (
@@ -13,10 +13,11 @@ import (
 	"testing"
 )
 
-// Programs are names of programs, and the Debian packages they are in.
+// Programs maps names of programs to the Debian packages that contain them.
 type Programs map[string]string
 
-// Missing says what there is not. Tests that need programs put them into network namespaces, for which they need root.
+// Missing returns an error that names what is missing. Tests with programs run them in network namespaces, which need
+// root.
 func Missing(programs Programs) error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces need root: run this test as root")
@@ -34,7 +35,7 @@ func Missing(programs Programs) error {
 	return nil
 }
 
-// Installed finds a program. Servers live in sbin, which is not in everybody's PATH.
+// Installed returns the path of a program. Servers are in /usr/sbin, which is not in every user's PATH.
 func Installed(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -42,7 +43,7 @@ func Installed(name string) (string, error) {
 	return exec.LookPath(filepath.Join("/usr/sbin", name))
 }
 
-// OrFail fails the test where something is missing.
+// OrFail fails the test when something is missing.
 func OrFail(t testing.TB, programs Programs) {
 	t.Helper()
 	if err := Missing(programs); err != nil {
@@ -50,8 +51,8 @@ func OrFail(t testing.TB, programs Programs) {
 	}
 }
 
-// OrSkip skips the test where something is missing. It is the only place in which a test of this tree is skipped: for programs that
-// not every machine can have, where test/setup.sh fails before it comes to that if it could have installed them.
+// OrSkip skips the test when something is missing. It is the only function of this tree that skips tests. It is for
+// programs that not every machine can have. Where test/setup.sh could install them, it fails before the tests run.
 func OrSkip(t testing.TB, programs Programs) {
 	t.Helper()
 	if err := Missing(programs); err != nil {

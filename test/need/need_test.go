@@ -17,7 +17,8 @@ func TestMissing(t *testing.T) {
 		if !strings.Contains(err.Error(), "root") {
 			t.Errorf("without root: %v", err)
 		}
-	case !strings.Contains(err.Error(), "no-such-program (package no-such-package), nor-this-one (package other)") || strings.Contains(err.Error(), "dash"):
+	case !strings.Contains(err.Error(), "no-such-program (package no-such-package), nor-this-one (package other)") ||
+		strings.Contains(err.Error(), "dash"):
 		t.Error(err)
 	}
 	if _, err := need.Installed("sh"); err != nil {

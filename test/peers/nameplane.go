@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Nameplane is our own server at the given path. Its zones come in by the
-// command line, as an operator would bring them.
+// Nameplane is nameplane at the given path. Its zones are imported with the command line, as by an operator.
 func Nameplane(binary string) Program {
 	return Program{
 		Name:   "nameplane",
@@ -44,7 +43,7 @@ func importZones(ctx context.Context, s *Server, zones []Zone) error {
 	return nil
 }
 
-// Run executes a command of the server's own program against it.
+// Run runs a command of the server's own program against it.
 func (s *Server) Run(ctx context.Context, args ...string) ([]byte, error) {
 	token, err := s.Token()
 	if err != nil {
@@ -59,13 +58,13 @@ func (s *Server) Run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// Token is the administrator's token, written on the first start.
+// Token returns the administrator's token, which the server writes on its first start.
 func (s *Server) Token() (string, error) {
 	text, err := os.ReadFile(filepath.Join(s.Dir, "data", "admin.token"))
 	return strings.TrimSpace(string(text)), err
 }
 
-// WaitHTTP returns when the management door says it is ready.
+// WaitHTTP blocks until the management API is ready.
 func (s *Server) WaitHTTP(ctx context.Context) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.HTTP+"/readyz", nil)
@@ -82,7 +81,7 @@ func (s *Server) WaitHTTP(ctx context.Context) error {
 		case <-s.Done():
 			return errEnded
 		case <-ctx.Done():
-			return fmt.Errorf("the management door is not ready: %w", ctx.Err())
+			return fmt.Errorf("the management API is not ready: %w", ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

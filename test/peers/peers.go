@@ -1,5 +1,6 @@
-// Package peers starts real DNS servers on loopback, so that tests and
-// benchmarks can put the same question to them and to us.
+// Package peers starts real DNS servers on loopback, so that tests and benchmarks can compare them with nameplane.
+//
+// Start with Start in peers.go. programs.go and secondaries.go configure the servers.
 package peers
 
 import (
@@ -20,70 +21,66 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// Zone is one zone and the master file that holds it.
+// Zone is one zone and its master file.
 type Zone struct {
 	Name string // fully qualified
 	File string // absolute path
 }
 
-// Options are what a caller may ask of any server.
+// Options configure a server. Not every Program supports all of them.
 type Options struct {
 	Core   string // CPU list for taskset, such as "0"; empty leaves the scheduler free
 	Update bool   // accept dynamic updates from loopback (BIND only)
 
 	Transfer bool // let loopback transfer the zones (nameplane, Knot, NSD)
 
-	Config string // more of a configuration, in YAML (nameplane only)
+	Config string // additional configuration in YAML (nameplane only)
 
 	Ready time.Duration // how long the zones may take to load; default 30s, because a cold disk is slow
 
-	Primary string // where secondaries get their zones
-	Notify  string // whom BIND tells of changes, and lets transfer
-	Key     Key    // to sign what they say; the zero Key for none
+	Primary string // address from which secondaries transfer their zones
+	Notify  string // address that BIND notifies of changes, and that may transfer them
+	Key     Key    // TSIG key of these messages; the zero Key for none
 }
 
 // Program is a server that can be started any number of times.
 type Program struct {
 	Name    string
-	Binary  string // looked up in PATH and the sbin folders when it has no slash
-	Package string // the Debian package that brings it, for the error sentence
+	Binary  string // searched in PATH and the sbin folders when it has no slash
+	Package string // the Debian package that contains it, for the error message
 
-	// configure writes the configuration into the site's folder and returns
-	// the arguments of the command.
+	// configure writes the configuration into the site's folder and returns the arguments of the command.
 	configure func(site) (args []string, err error)
 
-	// load brings the zones into a server that does not read them from its
-	// configuration; nil for those that do.
+	// load loads the zones into a server that does not read them from its configuration; nil for the others.
 	load func(context.Context, *Server, []Zone) error
 }
 
-// site is what a configuration is written from.
+// site is the input of configure.
 type site struct {
 	dir   string
 	port  int
-	http  string // a second free loopback address, for servers with a management door
+	http  string // a second free loopback address, for servers with a management API
 	zones []Zone
 	opts  Options
 }
 
-// Server is one running server. Its folder goes away with it.
+// Server is one running server. Stop removes its folder.
 type Server struct {
 	*server.Process
 	Addr string // host:port of UDP and TCP
-	HTTP string // URL of the management door, or empty
+	HTTP string // URL of the management API, or empty
 	Dir  string // its temporary folder
 
 	program Program
 	opts    Options
 }
 
-// errEnded is what a taken port looks like from outside, or a configuration
-// that the server refuses.
+// errEnded means that the port was taken, or that the server refused its configuration.
 var errEnded = errors.New("the process ended")
 
-// Start runs the program with the zones and returns when every zone is
-// answered. A port may be taken between the moment it was found free and the
-// moment the server binds it, so a failed start is tried again.
+// Start runs the program with the zones and returns when it answers for every zone. Another process may take the port
+// before the server binds it, so a failed start is tried again.
 func (p Program) Start(ctx context.Context, zones []Zone, opts Options) (*Server, error) {
 	binary, err := p.find()
 	if err != nil {
@@ -129,7 +126,7 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 	if err != nil {
 		return nil, err
 	}
-	// A server that gives up root after binding must still reach its folder.
+	// A server that drops root after binding must still be able to read its folder.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -148,20 +145,20 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 		program: p,
 		opts:    opts,
 	}
-	door := net.JoinHostPort("127.0.0.1", strconv.Itoa(httpPort))
-	args, err := p.configure(site{dir: dir, port: port, http: door, zones: zones, opts: opts})
+	httpAddr := net.JoinHostPort("127.0.0.1", strconv.Itoa(httpPort))
+	args, err := p.configure(site{dir: dir, port: port, http: httpAddr, zones: zones, opts: opts})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if p.load != nil {
-		s.HTTP = "http://" + door
+		s.HTTP = "http://" + httpAddr
 	}
 	s.Command = append([]string{p.Binary}, args...)
 	if opts.Core != "" {
-		// taskset replaces itself by the server, so the PID stays the server's.
+		// taskset replaces itself by the server, so the PID is the server's.
 		s.Command = append([]string{"taskset", "-c", opts.Core}, s.Command...)
 	}
-	if err := s.bring(ctx, zones); err != nil {
+	if err := s.startAndLoad(ctx, zones); err != nil {
 		err = fmt.Errorf("%s did not start: %w\n%s", p.Name, err, s.LogTail())
 		s.Stop()
 		return nil, err
@@ -169,8 +166,8 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 	return s, nil
 }
 
-// bring starts the process, loads the zones and waits for their answers.
-func (s *Server) bring(ctx context.Context, zones []Zone) error {
+// startAndLoad starts the process, loads the zones and waits for their answers.
+func (s *Server) startAndLoad(ctx context.Context, zones []Zone) error {
 	if err := s.Start(); err != nil {
 		return err
 	}
@@ -193,7 +190,7 @@ func (s *Server) bring(ctx context.Context, zones []Zone) error {
 	return nil
 }
 
-// WaitFor returns when the server answers for the zone with authority.
+// WaitFor blocks until the server gives an authoritative answer for the zone.
 func (s *Server) WaitFor(ctx context.Context, zone string) error {
 	client := dns.Client{Timeout: 200 * time.Millisecond}
 	m := new(dns.Msg).SetQuestion(zone, dns.TypeSOA)
@@ -212,7 +209,7 @@ func (s *Server) WaitFor(ctx context.Context, zone string) error {
 	}
 }
 
-// Stop ends the server and its workers, gently first, and removes its folder.
+// Stop ends the server and its workers, first with SIGTERM, and removes its folder.
 func (s *Server) Stop() {
 	s.Process.Stop()
 	_ = os.RemoveAll(s.Dir)

@@ -57,8 +57,7 @@ func TestStartAnswersAndStops(t *testing.T) {
 	}
 }
 
-// running lists the processes of a group, less those that only wait for init to
-// collect them: fields 3 and 5 of proc(5) stat.
+// running lists the processes of a group, without zombies: fields 3 and 5 of proc(5) stat.
 func running(t *testing.T, group int) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -67,7 +66,7 @@ func running(t *testing.T, group int) []string {
 	}
 	var left []string
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // gone is as good as ended
+		text, _ := os.ReadFile(file) // a missing file means that the process ended
 		_, rest, _ := strings.Cut(string(text), ") ")
 		fields := strings.Fields(rest)
 		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {

@@ -23,12 +23,12 @@ func NSD() Program {
 	return Program{Name: "NSD", Binary: "nsd", Package: "nsd", configure: configureNSD}
 }
 
-// Unbound is unbound from the package of that name: a resolver that knows its zones and nothing else.
+// Unbound is unbound from the unbound package: a resolver that answers only for its zones.
 func Unbound() Program {
 	return Program{Name: "Unbound", Binary: "unbound", Package: "unbound", configure: configureUnbound}
 }
 
-// Resolver is an Unbound that asks one authority for everything, and nobody else for anything.
+// Resolver is an Unbound that sends all queries to one authority, and none to other servers.
 func Resolver(authority string) Program {
 	p := Unbound()
 	p.configure = func(s site) ([]string, error) {
@@ -66,12 +66,7 @@ func CoreDNS(binary string) Program {
 	return Program{Name: "CoreDNS", Binary: binary, configure: configureCoreDNS}
 }
 
-// configureBIND leaves out -u: as root, named stays root and can read a folder
-// that only root may enter; as anyone else it could not change user anyway.
-// notify and validation are off so that it never sends a packet of its own;
-// zero-no-soa-ttl is off because RFC 2308 §3 gives a negative answer to a SOA
-// question the same TTL as any other, and only BIND does otherwise.
-// Command is any other server. In its arguments {dir} stands for a folder of its own and {port} for the port to serve.
+// Command is any other server. In its arguments, {dir} is replaced by its folder and {port} by the port to serve.
 func Command(name, binary string, args ...string) Program {
 	return Program{Name: name, Binary: binary, configure: func(s site) ([]string, error) {
 		r := strings.NewReplacer("{dir}", s.dir, "{port}", strconv.Itoa(s.port))
@@ -83,6 +78,10 @@ func Command(name, binary string, args ...string) Program {
 	}}
 }
 
+// configureBIND leaves out -u: as root, named stays root and can read a folder that only root may enter; another user
+// could not change user anyway. notify and validation are off, so that named never sends a packet by itself.
+// zero-no-soa-ttl is off: RFC 2308 §3 gives a negative answer to an SOA question the same TTL as any other, and only
+// BIND deviates from it.
 func configureBIND(s site) ([]string, error) {
 	var b strings.Builder
 	allow, notify, key := "none", "notify no", ""
@@ -128,8 +127,8 @@ controls { };
 	return []string{"-g", "-c", conf}, err
 }
 
-// configureKnot gives a pinned server one worker of each kind: knotd counts
-// the machine's cores, not those it may use.
+// configureKnot gives a pinned server one worker of each kind: knotd counts all cores of the machine, not only those
+// that it may use.
 func configureKnot(s site) ([]string, error) {
 	var b strings.Builder
 	workers := ""
@@ -156,7 +155,8 @@ template:
     journal-content: none
     zonefile-sync: -1
 %szone:
-`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"), map[bool]string{true: "    acl: transfers\n"}[s.opts.Transfer])
+`, s.dir, s.port, workers, s.dir, filepath.Join(s.dir, "knot.sock"),
+		map[bool]string{true: "    acl: transfers\n"}[s.opts.Transfer])
 	for _, z := range s.zones {
 		fmt.Fprintf(&b, "  - domain: %q\n    file: %q\n", z.Name, z.File)
 	}
@@ -164,8 +164,8 @@ template:
 	return []string{"-c", conf}, err
 }
 
-// configureNSD turns off the rate limit that Debian compiles in, which answers
-// 200 questions a second, and the change of user.
+// configureNSD turns off the change of user, and the rate limit that Debian compiles in, which answers 200 questions
+// per second.
 func configureNSD(s site) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `server:
@@ -194,8 +194,8 @@ remote-control:
 	return []string{"-d", "-c", conf}, err
 }
 
-// configureUnbound lets no packet out: it asks nobody from any address but loopback, and refuses every name outside its zones
-// before it could want to. There is no validator, whose root key would be fetched.
+// configureUnbound lets no packet out. It sends queries only from loopback, and refuses every name outside its zones
+// before it would query. It has no validator, which would fetch the root key.
 func configureUnbound(s site) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `server:
@@ -216,7 +216,9 @@ func configureUnbound(s site) ([]string, error) {
 	}
 	b.WriteString("remote-control:\n    control-enable: no\n")
 	for _, z := range s.zones {
-		fmt.Fprintf(&b, "auth-zone:\n    name: %q\n    zonefile: %q\n    for-downstream: yes\n    for-upstream: yes\n    fallback-enabled: no\n", z.Name, z.File)
+		fmt.Fprintf(&b,
+			"auth-zone:\n    name: %q\n    zonefile: %q\n    for-downstream: yes\n    for-upstream: yes\n    "+
+				"fallback-enabled: no\n", z.Name, z.File)
 	}
 	conf, err := write(s.dir, "unbound.conf", b.String())
 	return []string{"-d", "-c", conf}, err

@@ -11,8 +11,8 @@ import (
 // Key is a TSIG key with HMAC-SHA256.
 type Key struct{ Name, Secret string }
 
-// Secondaries are the servers that transfer their zones from Options.Primary. They say NOTIFY to nobody, and hear it from the
-// primary. Their zones have no files.
+// Secondaries are the servers that transfer their zones from Options.Primary. They send no NOTIFY, and accept it from
+// the primary. Their zones have no files.
 func Secondaries() []Program {
 	return []Program{
 		{Name: "BIND", Binary: "named", Package: "bind9", configure: secondaryBIND},
@@ -76,7 +76,8 @@ control:
 	}
 	fmt.Fprintf(&b, "remote:\n  - id: primary\n    address: %s\n%sacl:\n  - id: notify\n%s    action: notify\n",
 		strings.Replace(s.opts.Primary, ":", "@", 1), key, from)
-	b.WriteString("template:\n  - id: default\n    semantic-checks: off\n    zonefile-sync: -1\n    zonefile-load: none\n    journal-content: all\nzone:\n")
+	b.WriteString("template:\n  - id: default\n    semantic-checks: off\n    zonefile-sync: -1\n    zonefile-load: " +
+		"none\n    journal-content: all\nzone:\n")
 	for _, z := range s.zones {
 		fmt.Fprintf(&b, "  - domain: %q\n    master: primary\n    acl: notify\n", z.Name)
 	}
@@ -115,8 +116,8 @@ remote-control:
 	return []string{"-d", "-c", conf}, err
 }
 
-// secondaryPowerDNS keeps the zones in SQLite, which is where it also keeps keys. DNSSEC is off there: version 4.7 marks records
-// that came by IXFR as not authoritative, and with DNSSEC does not answer them.
+// secondaryPowerDNS keeps the zones in SQLite, where it also keeps keys. DNSSEC is off: version 4.7 marks records
+// from IXFR as not authoritative, and with DNSSEC does not answer them.
 func secondaryPowerDNS(s site) ([]string, error) {
 	file := filepath.Join(s.dir, "pdns.sqlite3")
 	_, err := write(s.dir, "pdns.conf", fmt.Sprintf(`launch=gsqlite3
@@ -140,7 +141,9 @@ loglevel=5
 	if err != nil {
 		return nil, err
 	}
-	if out, err := exec.Command("sh", "-c", `sqlite3 "$1" < /usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql`, "sh", file).CombinedOutput(); err != nil {
+	create := exec.Command("sh", "-c", `sqlite3 "$1" < /usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql`, "sh",
+		file)
+	if out, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make the database: %w\n%s", err, out)
 	}
 	util := func(args ...string) error {
@@ -148,7 +151,8 @@ loglevel=5
 			return err
 		}
 		var out []byte
-		if out, err = exec.Command("pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...).CombinedOutput(); err != nil {
+		cmd := exec.Command("pdnsutil", append([]string{"--config-dir=" + s.dir}, args...)...)
+		if out, err = cmd.CombinedOutput(); err != nil {
 			err = fmt.Errorf("pdnsutil %v: %w\n%s", args, err, out)
 		}
 		return err

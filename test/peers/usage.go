@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// clockTick is the unit of CPU time in /proc, 100 a second on every Linux that Go runs on.
+// clockTick is the unit of CPU time in /proc: 100 per second on every Linux that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// Usage is what a server has used so far.
+// Usage is the resource usage of a server so far.
 type Usage struct {
 	CPU    time.Duration // user and system time of the server and the workers it forked
-	Memory int64         // bytes resident
+	Memory int64         // resident bytes
 }
 
-// Usage reads /proc. Memory is VmRSS; for a server of several processes it is
-// the sum of their proportional shares, because VmRSS would count the pages
-// they share once for each.
+// Usage reads /proc. Memory is VmRSS. For a server of several processes it is the sum of their proportional shares,
+// because VmRSS would count shared pages once for each process.
 func (s *Server) Usage() (Usage, error) {
 	pids := family(s.PID())
 	var u Usage
@@ -43,7 +42,7 @@ func (s *Server) Usage() (Usage, error) {
 	return u, nil
 }
 
-// family is a process and its descendants.
+// family returns a process and its descendants.
 func family(pid int) []int {
 	pids := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -61,8 +60,8 @@ func family(pid int) []int {
 	return pids
 }
 
-// cpuTime reads utime and stime, fields 14 and 15 of proc(5) stat. The command
-// name before them may hold spaces, so counting starts after its bracket.
+// cpuTime reads utime and stime, fields 14 and 15 of proc(5) stat. The command name before them may contain spaces,
+// so counting starts after its closing bracket.
 func cpuTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -15,7 +15,7 @@ func Ask(addr, name string, typ uint16) (*dns.Msg, error) {
 	return r, err
 }
 
-// Ask asks the server, which has to answer.
+// Ask sends one question to the server. The test fails without a reply.
 func (s *Server) Ask(name string, typ uint16) *dns.Msg {
 	s.t.Helper()
 	r, err := Ask(s.DNS[0], name, typ)

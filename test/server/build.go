@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// binaryVariable names an environment variable with the path of a program to test. The tests that run themselves
-// again inside a namespace set it.
+// binaryVariable names an environment variable with the path of a program to test. Tests that run themselves again
+// inside a namespace set it.
 const binaryVariable = "NAMEPLANE_TEST_BINARY"
 
 // Build returns the path of the nameplane program, built from this checkout.
 //
 // go run keeps the linked program in the build cache, and "-exec echo" prints its path. So the program is linked once
-// for all suites, and two checkouts never share a file. After a change of the source the first run prints a temporary
-// file that is gone when go run returns; the second run prints the kept one.
+// for all suites, and two checkouts never share a file. After a change of the source, the first run prints a
+// temporary file that no longer exists when go run returns. The second run prints the cached one.
 var Build = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return path, nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Response is a reply of an API, read whole.
+// Response is a complete reply of an API.
 type Response struct {
 	Status int
 	Header http.Header
@@ -19,9 +19,9 @@ type Response struct {
 // OK reports whether the request succeeded.
 func (r Response) OK() bool { return r.Status/100 == 2 }
 
-// Call sends a request. A path goes to the management API with the administrator's token; a whole URL goes out without
-// one. The body is JSON text or a value to marshal, nil or "" for none; headers are written "Name: value". An error
-// means that nobody knows whether the request was carried out.
+// Call sends a request. A path goes to the management API with the administrator's token; a URL is used without one.
+// The body is JSON text or a value to marshal, nil or "" for none. Headers are written "Name: value". After an error,
+// it is unknown whether the server executed the request.
 func (s *Server) Call(method, url string, body any, headers ...string) (Response, error) {
 	text, ok := body.(string)
 	if !ok && body != nil {
@@ -52,7 +52,7 @@ func (s *Server) Call(method, url string, body any, headers ...string) (Response
 	return s.Send(req)
 }
 
-// Send sends a request as it is and reads the reply.
+// Send sends a request unchanged and reads the reply.
 func (s *Server) Send(req *http.Request) (Response, error) {
 	r, err := s.Client.Do(req)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) Send(req *http.Request) (Response, error) {
 	return Response{r.StatusCode, r.Header, b}, err
 }
 
-// Must is Call for a request that has to succeed. The reply is unmarshalled into out unless that is nil.
+// Must is like Call for a request that must succeed. The reply is unmarshalled into out unless that is nil.
 func (s *Server) Must(method, url string, body, out any, headers ...string) Response {
 	s.t.Helper()
 	r, err := s.Call(method, url, body, headers...)

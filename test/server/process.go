@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Patience is how long anything may take before it counts as hanging. It is not a promise of speed.
+// Patience is how long an operation may take before it counts as hanging. It is not a performance limit.
 const Patience = 60 * time.Second
 
 // Process is a program that a test or a benchmark runs. It can be started again after it ended. It ends at the latest
@@ -18,9 +18,9 @@ const Patience = 60 * time.Second
 type Process struct {
 	Name    string   // for messages
 	Command []string // the program and its arguments
-	Env     []string // in addition to the environment of the caller
-	WorkDir string   // its working directory; the caller's if empty
-	LogFile string   // receives standard output and standard error; lines of a second start are appended
+	Env     []string // added to the environment of the caller
+	WorkDir string   // working directory; the caller's if empty
+	LogFile string   // receives standard output and standard error; a second start appends
 
 	mu    sync.Mutex // guards the following
 	cmd   *exec.Cmd
@@ -38,8 +38,8 @@ func (p *Process) Start() error {
 	cmd := exec.Command(p.Command[0], p.Command[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, p.WorkDir
 	cmd.Env = append(os.Environ(), p.Env...)
-	// The group lets End reach the workers that a server forks, and nothing else. The kernel sends Pdeathsig when the
-	// thread that started the program ends; Go ends a thread only when its goroutine ends while locked to it.
+	// The process group lets End reach the workers that a server forks, and nothing else. The kernel sends Pdeathsig
+	// when the thread that started the program ends. Go ends a thread only when its goroutine ends while locked to it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -47,7 +47,7 @@ func (p *Process) Start() error {
 	}
 	done := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log and in ProcessState
+		_ = cmd.Wait() // the result is in its log and in ProcessState
 		close(done)
 	}()
 	p.mu.Lock()
@@ -104,8 +104,8 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return cmd.Process.Signal(sig)
 }
 
-// End sends a signal and returns the exit status when the program is gone: -1 if a signal ended it. An error means that
-// the program ignored the signal and was killed.
+// End sends a signal and returns the exit status when the program has ended: -1 if a signal ended it. An error means
+// that the program ignored the signal and was killed.
 func (p *Process) End(sig syscall.Signal) (status int, err error) {
 	if cmd, _ := p.now(); cmd == nil {
 		return 0, nil
@@ -114,10 +114,10 @@ func (p *Process) End(sig syscall.Signal) (status int, err error) {
 	return p.Wait()
 }
 
-// Kill ends the program as kill -9 does, and returns when it is gone.
+// Kill ends the program with SIGKILL, and returns when it has ended.
 func (p *Process) Kill() { _, _ = p.End(syscall.SIGKILL) }
 
-// Stop asks the program to end, and kills it when it does not.
+// Stop ends the program with SIGTERM, and kills it when it does not end.
 func (p *Process) Stop() { _, _ = p.End(syscall.SIGTERM) }
 
 // Wait returns the exit status when the program has ended. A program that does not end in time is killed.
@@ -126,7 +126,7 @@ func (p *Process) Wait() (status int, err error) {
 	select {
 	case <-done:
 	case <-time.After(Patience):
-		_ = cmd.Process.Signal(syscall.SIGQUIT) // a Go program prints what its goroutines wait for
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // a Go program prints the stacks of its goroutines
 		select {
 		case <-done:
 		case <-time.After(time.Second):
@@ -139,7 +139,7 @@ func (p *Process) Wait() (status int, err error) {
 	return cmd.ProcessState.ExitCode(), err
 }
 
-// Log returns what the program wrote.
+// Log returns the output of the program.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.LogFile)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package server builds nameplane and runs it as a process, for the suites that test the program from outside. Its
-// Process also runs the other servers of the suites and benchmarks.
+// Package server builds nameplane and runs it as a process, for the suites that test the program from outside.
+//
+// Start with Start in server.go. Process in process.go also runs the other servers of the suites and benchmarks.
 package server
 
 import (
@@ -16,18 +17,18 @@ import (
 	"time"
 )
 
-// Listen is a configuration with DNS and the management API on ports that the system picks.
+// Listen is a configuration with DNS and the management API on ports that the system chooses.
 const Listen = "dns: {listen: ['127.0.0.1:0']}\nhttp: {listen: '127.0.0.1:0'}\n"
 
-// Options say how a server is started.
+// Options configure the start of a server.
 type Options struct {
-	Dir    string   // holds the configuration and the data directory; a new temporary one if empty
+	Dir    string   // contains the configuration and the data directory; a new temporary directory if empty
 	Config string   // YAML; Listen if empty
-	Args   []string // more arguments of "nameplane serve"
-	Runner []string // a program that starts nameplane, whose command is its last arguments; none if empty
+	Args   []string // additional arguments of "nameplane serve"
+	Runner []string // a command that starts nameplane; the nameplane command is appended to it; none if empty
 }
 
-// Addresses are where a server listens, as it writes them into its data directory.
+// Addresses are the addresses of the listeners, as the server writes them into its data directory.
 type Addresses struct {
 	DNS  []string
 	HTTP string // URLs
@@ -47,7 +48,8 @@ type Server struct {
 	t testing.TB
 }
 
-// Launch starts a server and does not wait for it. The server ends with the test; its log is shown when the test fails.
+// Launch starts a server and does not wait for it. The server ends with the test; its log is printed when the test
+// fails.
 func Launch(t testing.TB, o Options) *Server {
 	t.Helper()
 	if o.Dir == "" {
@@ -81,7 +83,7 @@ func Start(t testing.TB, o Options) *Server {
 
 func (s *Server) start() {
 	s.t.Helper()
-	// The file of a killed server would be taken for that of the new one.
+	// A file left by a killed server would be mistaken for that of the new one.
 	if err := os.Remove(s.addressFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func (s *Server) start() {
 func (s *Server) addressFile() string { return filepath.Join(s.Data, "addresses.json") }
 func (s *Server) configFile() string  { return filepath.Join(s.Dir, "nameplane.yaml") }
 
-// Ready waits until the server serves, and learns its addresses and the token, which is written before them.
+// Ready waits until the server serves, and reads its addresses and the token, which the server writes before them.
 func (s *Server) Ready() {
 	s.t.Helper()
 	for deadline := time.Now().Add(Patience); ; {
@@ -119,8 +121,8 @@ func (s *Server) Ready() {
 	}
 }
 
-// Restart starts the server again, killing it first if it still runs, and waits until it serves. The server gets the
-// same directory and arguments.
+// Restart starts the server again with the same directory and arguments, and waits until it serves. It first kills a
+// server that still runs.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.End(syscall.SIGKILL)
@@ -128,7 +130,7 @@ func (s *Server) Restart() {
 	s.Ready()
 }
 
-// End sends a signal and returns the exit status when the server is gone: -1 if a signal ended it.
+// End sends a signal and returns the exit status when the server has ended: -1 if a signal ended it.
 func (s *Server) End(sig syscall.Signal) int {
 	s.t.Helper()
 	_ = s.Signal(sig) // it may have ended by itself
@@ -146,7 +148,8 @@ func (s *Server) Wait() int {
 	return status
 }
 
-// Configure replaces the configuration file. Everybody may read it: a reload happens after the server gave up root.
+// Configure replaces the configuration file. Everybody may read it, because a reload happens after the server dropped
+// root.
 func (s *Server) Configure(text string) {
 	s.t.Helper()
 	if err := os.WriteFile(s.configFile(), []byte(text), 0o644); err != nil {
@@ -183,8 +186,8 @@ func (s *Server) Run(args ...string) string {
 	return string(out)
 }
 
-// Dir returns a temporary directory that a program can enter after it gave up root, which the directories of the
-// testing package do not allow.
+// Dir returns a temporary directory that a program can enter after it dropped root. The directories of the testing
+// package do not allow that.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nameplane-")

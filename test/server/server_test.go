@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestProcess starts one program twice: it ends once by itself and once by kill -9.
+// TestProcess starts one program twice: SIGTERM ends it first, then SIGKILL.
 func TestProcess(t *testing.T) {
 	p := &server.Process{Name: "sh", LogFile: filepath.Join(t.TempDir(), "log"), Env: []string{"WORD=ready"},
 		Command: []string{"sh", "-c", `trap "exit 3" TERM; echo $WORD; while :; do sleep 0.01; done`}}

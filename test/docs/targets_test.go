@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// rungs are the targets of the Makefile that run tests, in the order of the columns of CONTRIBUTING.md.
-var rungs = []string{"quick", "test", "test-all"}
+// testTargets are the targets of the Makefile that run tests, in the order of the columns of CONTRIBUTING.md.
+var testTargets = []string{"quick", "test", "test-all"}
 
-// TestRungs compares three things: the packages that have tests, the packages that each target of the Makefile runs, and
-// the table of CONTRIBUTING.md. A target runs each package once, or not at all.
-func TestRungs(t *testing.T) {
+// TestMakeTargets compares the packages that have tests, the packages that each target of the Makefile runs, and the
+// table of CONTRIBUTING.md. A target runs each package at most once.
+func TestMakeTargets(t *testing.T) {
 	packages := testedPackages(t)
 	if len(packages) < 60 {
 		t.Fatalf("found only %d packages with tests", len(packages))
 	}
-	table := rungTable(t)
-	for i, rung := range rungs {
-		ran := ranBy(t, rung, packages)
+	table := targetTable(t)
+	for i, target := range testTargets {
+		ran := ranBy(t, target, packages)
 		for pkg := range packages {
 			row, ok := rowFor(table, pkg)
 			if !ok {
@@ -35,7 +35,7 @@ func TestRungs(t *testing.T) {
 				want = 1
 			}
 			if ran[pkg] != want {
-				t.Errorf("make %s runs the tests of %s %d times, CONTRIBUTING.md says %d", rung, pkg, ran[pkg], want)
+				t.Errorf("make %s runs the tests of %s %d times, CONTRIBUTING.md says %d", target, pkg, ran[pkg], want)
 			}
 		}
 	}
@@ -50,7 +50,8 @@ func testedPackages(t *testing.T) map[string]string {
 			return err
 		}
 		rel, _ := filepath.Rel(root, path)
-		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "bin", "data"}, d.Name())) {
+		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") ||
+			slices.Contains([]string{"testdata", "bin", "data"}, d.Name())) {
 			return fs.SkipDir
 		}
 		if strings.HasSuffix(path, "_test.go") {
@@ -76,8 +77,8 @@ func moduleOf(dir string) string {
 
 var ruleRow = regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\| (yes|no) \\| (yes|no) \\| (yes|no) \\|")
 
-// rungTable reads the table of CONTRIBUTING.md: for each pattern of packages, the targets that run them.
-func rungTable(t *testing.T) map[string][]bool {
+// targetTable reads the table of CONTRIBUTING.md: for each pattern of packages, the targets that run them.
+func targetTable(t *testing.T) map[string][]bool {
 	t.Helper()
 	out := map[string][]bool{}
 	for _, m := range ruleRow.FindAllStringSubmatch(text(t, "CONTRIBUTING.md"), -1) {
@@ -116,8 +117,11 @@ func ranBy(t *testing.T, target string, packages map[string]string) map[string]i
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "--dry-run", "GO=go", target)
 	cmd.Dir = root
-	// This test itself may be started by make, whose flags are not for this one.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS") })
+	// make may have started this test. Its flags must not reach this make.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MAKE") ||
+			strings.HasPrefix(v, "MFLAGS")
+	})
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("make --dry-run %s: %v\n%s", target, err, out)
@@ -129,7 +133,8 @@ func ranBy(t *testing.T, target string, packages map[string]string) map[string]i
 		}
 		dir := filepath.Clean(m[1])
 		for pkg, module := range packages {
-			if module == dir && slices.ContainsFunc(strings.Fields(m[2]), func(arg string) bool { return strings.HasPrefix(arg, ".") && matches(dir, arg, pkg) }) {
+			if module == dir && slices.ContainsFunc(strings.Fields(m[2]),
+				func(arg string) bool { return strings.HasPrefix(arg, ".") && matches(dir, arg, pkg) }) {
 				ran[pkg]++
 			}
 		}
