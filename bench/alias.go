@@ -26,24 +26,24 @@ const (
 	changedTarget = "changed.target.test."
 )
 
-// alias measures names that follow others: what many of them cost while nothing changes, and how long a change takes to all
-// secondaries.
+// alias measures ALIAS records: the cost of many of them while nothing changes, and the time until a change reaches
+// all secondaries.
 func (b *bench) alias(ctx context.Context) error {
 	if b.nameplane == "" {
-		return nil // said when it was looked for
+		return nil // built has added a note
 	}
 	up, err := newAuthority()
 	if err != nil {
 		return err
 	}
 	defer up.close()
-	if err := b.crowd(ctx, up); err != nil {
+	if err := b.manyAliases(ctx, up); err != nil {
 		return err
 	}
-	return b.spread(ctx, up)
+	return b.propagation(ctx, up)
 }
 
-// authority answers for the targets, and counts.
+// authority answers for the targets, and counts queries.
 type authority struct {
 	server  *dns.Server
 	addr    string
@@ -96,13 +96,14 @@ func (a *authority) answer(w dns.ResponseWriter, q *dns.Msg) {
 	} else {
 		m.Ns = []dns.RR{rec}
 	}
-	_ = w.WriteMsg(m) // who does not wait for it asks again
+	_ = w.WriteMsg(m) // a client without a reply asks again
 }
 
-// writeAliases writes a zone of names that follow the targets.
+// writeAliases writes a zone of ALIAS records to the targets.
 func (b *bench) writeAliases(names int) (peers.Zone, error) {
 	var t strings.Builder
-	fmt.Fprintf(&t, "$ORIGIN %s\n@ 300 IN SOA ns1 host 1 3600 600 86400 300\n@ 300 IN NS ns1\nns1 300 IN A 192.0.2.1\n", zoneName)
+	fmt.Fprintf(&t, "$ORIGIN %s\n@ 300 IN SOA ns1 host 1 3600 600 86400 300\n@ 300 IN NS ns1\nns1 300 IN A 192.0.2.1\n",
+		zoneName)
 	for i := range names {
 		fmt.Fprintf(&t, "host%d 300 IN ALIAS t%d.target.test.\n", i, i%aliasTargets)
 	}
@@ -110,8 +111,8 @@ func (b *bench) writeAliases(names int) (peers.Zone, error) {
 	return peers.Zone{Name: zoneName, File: file}, os.WriteFile(file, []byte(t.String()), 0o600)
 }
 
-// crowd has a hundred thousand names follow a thousand that stay as they are.
-func (b *bench) crowd(ctx context.Context, up *authority) error {
+// manyAliases measures a hundred thousand names that follow a thousand unchanged targets.
+func (b *bench) manyAliases(ctx context.Context, up *authority) error {
 	names := aliases
 	if b.quick {
 		names = 5_000
@@ -121,7 +122,8 @@ func (b *bench) crowd(ctx context.Context, up *authority) error {
 		return err
 	}
 	config := fmt.Sprintf("follow: {resolvers: [%q]}\n", up.addr)
-	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone}, peers.Options{Core: serverCore, Ready: 2 * time.Minute, Config: config})
+	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone},
+		peers.Options{Core: serverCore, Ready: 2 * time.Minute, Config: config})
 	if err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func (b *bench) crowd(ctx context.Context, up *authority) error {
 		}
 	}
 	first := time.Since(begin)
-	time.Sleep(b.seconds(90, 5)) // until the targets are spread over their TTL
+	time.Sleep(b.seconds(90, 5)) // until the queries of the targets are spread over their TTL
 	before, err := s.Usage()
 	if err != nil {
 		return err
@@ -150,7 +152,7 @@ func (b *bench) crowd(ctx context.Context, up *authority) error {
 	}
 	b.report.table(fmt.Sprintf("%d ALIAS records on %d targets of TTL %d", names, aliasTargets, targetTTL), [][]string{
 		{"", "measured"},
-		{"all flattened after the import, at 100 lookups a second", fmt.Sprintf("%.1f s", first.Seconds())},
+		{"all flattened after the import, at 100 lookups per second", fmt.Sprintf("%.1f s", first.Seconds())},
 		{"queries to the resolver", fmt.Sprintf("%.1f/s", float64(up.queries.Load()-asked)/length.Seconds())},
 		{"CPU", fmt.Sprintf("%.2f %% of one core", 100*(after.CPU-before.CPU).Seconds()/length.Seconds())},
 		{"memory", fmt.Sprintf("%.0f MB", float64(after.Memory)/1e6)},
@@ -160,10 +162,10 @@ func (b *bench) crowd(ctx context.Context, up *authority) error {
 }
 
 // followed waits until a server answers a name with an address.
-func followed(ctx context.Context, addr, name, want string, patience time.Duration) error {
+func followed(ctx context.Context, addr, name, want string, timeout time.Duration) error {
 	client := dns.Client{Timeout: time.Second}
 	m := new(dns.Msg).SetQuestion(name, dns.TypeA)
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(timeout); ; {
 		r, _, err := client.ExchangeContext(ctx, m, addr)
 		if err == nil && lastAddress(r) == want {
 			return nil
@@ -184,17 +186,18 @@ func serialOf(addr string) uint32 {
 	return soa.Serial
 }
 
-// publicAddress is one of those that an ALIAS may lead to: private ones are refused.
+// publicAddress returns an address that an ALIAS may lead to: private ones are refused.
 func publicAddress(n int) string { return fmt.Sprintf("198.51.100.%d", 1+n%250) }
 
-// spread changes a target again and again, and waits each time until all secondaries answer with its new address.
-func (b *bench) spread(ctx context.Context, up *authority) error {
+// propagation changes a target repeatedly. Each time it waits until all secondaries answer with the new address.
+func (b *bench) propagation(ctx context.Context, up *authority) error {
 	zone, err := writeZone(b.dir, zoneNames)
 	if err != nil {
 		return err
 	}
 	config := fmt.Sprintf("follow: {resolvers: [%q], ttl_floor: %ds}\n", up.addr, changedTTL)
-	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone}, peers.Options{Ready: 2 * time.Minute, Transfer: true, Config: config})
+	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone},
+		peers.Options{Ready: 2 * time.Minute, Transfer: true, Config: config})
 	if err != nil {
 		return err
 	}
@@ -202,7 +205,7 @@ func (b *bench) spread(ctx context.Context, up *authority) error {
 	if _, err := s.Run(ctx, "record", "set", zoneName, "@", "ALIAS", changedTarget, "--ttl", "300"); err != nil {
 		return err
 	}
-	var fleet []*peers.Server
+	var secondaries []*peers.Server
 	config += "transfer:\n  allow: [127.0.0.0/8]\n  secondaries:\n"
 	for _, p := range peers.Secondaries() {
 		f, err := p.Start(ctx, []peers.Zone{{Name: zoneName}}, peers.Options{Primary: s.Addr, Ready: 2 * time.Minute})
@@ -210,35 +213,35 @@ func (b *bench) spread(ctx context.Context, up *authority) error {
 			return err
 		}
 		defer f.Stop()
-		fleet = append(fleet, f)
+		secondaries = append(secondaries, f)
 		config += fmt.Sprintf("    - {address: %q}\n", f.Addr)
 	}
 	file := filepath.Join(s.Dir, "nameplane.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return err
 	}
-	if err := os.Chmod(file, 0o644); err != nil { // the server is not root any more
+	if err := os.Chmod(file, 0o644); err != nil { // the server no longer runs as root
 		return err
 	}
 	if err := syscall.Kill(s.PID(), syscall.SIGHUP); err != nil {
 		return err
 	}
-	return b.changes(ctx, up, s, fleet)
+	return b.changes(ctx, up, s, secondaries)
 }
 
-func (b *bench) changes(ctx context.Context, up *authority, s *peers.Server, fleet []*peers.Server) error {
+func (b *bench) changes(ctx context.Context, up *authority, s *peers.Server, secondaries []*peers.Server) error {
 	rounds := 30
 	if b.quick {
 		rounds = 3
 	}
 	late := make([]time.Duration, 0, rounds)
 	largest := 0
-	for i := range rounds + 1 { // the first finds out whether all follow
+	for i := range rounds + 1 { // the first round checks that all secondaries follow
 		before := serialOf(s.Addr)
 		address := publicAddress(i)
 		up.set(address)
 		begin := time.Now()
-		for _, f := range fleet {
+		for _, f := range secondaries {
 			if err := followed(ctx, f.Addr, zoneName, address, time.Minute); err != nil {
 				return fmt.Errorf("%s: %w", f.Name, err)
 			}
@@ -255,16 +258,17 @@ func (b *bench) changes(ctx context.Context, up *authority, s *peers.Server, fle
 		largest = max(largest, size)
 	}
 	slices.Sort(late)
-	b.report.table(fmt.Sprintf("A changed target of TTL %d, to BIND, Knot, NSD and PowerDNS, in a zone of %d names", changedTTL, zoneNames), [][]string{
+	const heading = "A changed target of TTL %d, to BIND, Knot, NSD and PowerDNS, in a zone of %d names"
+	b.report.table(fmt.Sprintf(heading, changedTTL, zoneNames), [][]string{
 		{"", "measured"},
-		{"all in sync after the TTL ended at the latest, p50", fmt.Sprintf("%.2f s", late[len(late)/2].Seconds())},
+		{"all secondaries in sync, after the latest end of the TTL, p50", fmt.Sprintf("%.2f s", late[len(late)/2].Seconds())},
 		{"p99", fmt.Sprintf("%.2f s", late[len(late)*99/100].Seconds())},
-		{"largest IXFR", fmt.Sprintf("%d octets", largest)},
+		{"largest IXFR", fmt.Sprintf("%d bytes", largest)},
 	})
 	return nil
 }
 
-// ixfrSize is how many octets the difference from a serial to now takes.
+// ixfrSize returns the size in bytes of the difference from a serial to now.
 func ixfrSize(addr string, serial uint32) (int, error) {
 	conn, err := dns.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {

@@ -19,34 +19,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askArg runs this program as a client that asks faster than any server answers. dnsperf takes more CPU for a query than
-// the fast servers do, so beside it on equal cores they all look alike.
+// askArg runs this program as a client that sends queries faster than any server answers. dnsperf takes more CPU time
+// for a query than the fast servers do, so with it on an equal core they all seem equally fast.
 const askArg = "ask"
 
-// askSpec tells the client what to do.
+// askSpec configures the client.
 type askSpec struct {
 	Addr, File string
-	Clients    int // sockets
-	Window     int // questions that wait for an answer, of all clients together
+	Clients    int // number of sockets
+	Window     int // questions without an answer, of all clients together
 	Length     time.Duration
-	Patience   time.Duration // after which a question is lost; default a second
-	Changes    *askChanges   // to be made meanwhile; nil: none
+	Timeout    time.Duration // time after which a question is lost; default one second
+	Changes    *askChanges   // changes to make during the run; nil: none
 }
 
-// askResult is what became of the questions.
+// askResult is the result of the questions.
 type askResult struct {
 	Answered, Lost int
-	Wrong          int // replies that nobody waited for
+	Wrong          int // replies that match no open question
 	Seconds        float64
 	Changes        *changesDone // nil: there were none
 }
 
 const (
-	askAtOnce = 64   // messages a system call takes
-	askReply  = 1500 // octets, more than any server here sends
+	askAtOnce = 64   // messages in one system call
+	askReply  = 1500 // bytes, more than any server here sends
 )
 
-// ask is a process of its own, so that it can be kept on the clients' core.
+// ask runs in its own process, so that it can be kept on the clients' core.
 func ask(in io.Reader, out io.Writer) error {
 	var s askSpec
 	if err := json.NewDecoder(in).Decode(&s); err != nil {
@@ -67,27 +67,27 @@ func ask(in io.Reader, out io.Writer) error {
 
 // questioner is all clients of one server.
 type questioner struct {
-	questions [][]byte // messages; the id of each is written when it is asked
+	questions [][]byte // messages; the ID of each is set when it is sent
 	next      int
 	id        uint16
-	waiting   []waitingQuestion // by id
-	open      int               // of those
+	waiting   []waitingQuestion // by ID
+	open      int               // number of those
 	clients   []askClient
 	polls     []unix.PollFd
 	io        askIO
 	result    askResult
-	half      time.Duration // of the patience
-	tick      int           // how many of those have passed
+	half      time.Duration // half of the timeout
+	tick      int           // number of halves that have passed
 	changer   *changer      // nil: no changes
 }
 
 // askClient is one socket.
 type askClient struct {
 	fd   int
-	free int // questions it may ask
+	free int // questions that it may send
 }
 
-// waitingQuestion is one that was asked; the zero value is none.
+// waitingQuestion is an open question; the zero value is none.
 type waitingQuestion struct {
 	question []byte
 	client   int
@@ -102,7 +102,7 @@ func newQuestioner(s askSpec) (*questioner, error) {
 	if s.Clients < 1 || s.Window < s.Clients {
 		return nil, fmt.Errorf("%d clients cannot share %d questions", s.Clients, s.Window)
 	}
-	a := &questioner{waiting: make([]waitingQuestion, 1<<16), half: cmp.Or(s.Patience, time.Second) / 2}
+	a := &questioner{waiting: make([]waitingQuestion, 1<<16), half: cmp.Or(s.Timeout, time.Second) / 2}
 	if a.questions, err = readQuestions(s.File); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func newQuestioner(s askSpec) (*questioner, error) {
 	return a, nil
 }
 
-// readQuestions makes messages of the lines of dnsperf's file.
+// readQuestions packs the lines of dnsperf's file as messages.
 func readQuestions(file string) ([][]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -152,13 +152,13 @@ func readQuestions(file string) ([][]byte, error) {
 	}
 }
 
-// dialUDP opens a socket that hears nobody but addr.
+// dialUDP opens a socket that receives only from addr.
 func dialUDP(addr netip.AddrPort) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, os.NewSyscallError("socket", err)
 	}
-	// As much as any program may have, so that a server that answers many at once does not lose what it sent.
+	// As large as any program may have, so that a server that sends many replies at once does not lose any.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1<<20); err != nil {
 		unix.Close(fd)
 		return 0, os.NewSyscallError("setsockopt", err)
@@ -179,7 +179,7 @@ func (a *questioner) close() {
 	}
 }
 
-// run asks for that long, and then waits for the last answers.
+// run sends questions for that long, and then waits for the last answers.
 func (a *questioner) run(length time.Duration) (askResult, error) {
 	start := time.Now()
 	for {
@@ -193,7 +193,7 @@ func (a *questioner) run(length time.Duration) (askResult, error) {
 		if err != nil || over && a.open == 0 && !changing {
 			return a.result, err
 		}
-		got, err := a.turn(!over)
+		got, err := a.poll(!over)
 		if err != nil {
 			return a.result, err
 		}
@@ -203,12 +203,12 @@ func (a *questioner) run(length time.Duration) (askResult, error) {
 	}
 }
 
-// change goes on with the changes, and tells whether any are under way.
+// change polls the changes, and reports whether any are in flight.
 func (a *questioner) change(passed time.Duration, more bool) (bool, error) {
 	if a.changer == nil {
 		return false, nil
 	}
-	open, err := a.changer.turn(passed, more)
+	open, err := a.changer.poll(passed, more)
 	if !open && !more {
 		done := a.changer.result()
 		a.result.Changes = &done
@@ -216,9 +216,9 @@ func (a *questioner) change(passed time.Duration, more bool) (bool, error) {
 	return open, err
 }
 
-// turn has each client that got answers read them and ask as many new questions. It does not sleep when there are none:
-// to wake it would be work for the server, which clients on other machines do not make.
-func (a *questioner) turn(more bool) (got int, err error) {
+// poll reads the answers of each client and sends as many new questions. It does not sleep without answers: waking it
+// would be work for the server's core, which clients on other machines do not cause.
+func (a *questioner) poll(more bool) (got int, err error) {
 	for i := range a.clients {
 		if more && a.clients[i].free > 0 { // at the start, and after a loss
 			if err := a.send(i); err != nil {
@@ -250,7 +250,7 @@ func (a *questioner) turn(more bool) (got int, err error) {
 	return got, nil
 }
 
-// answered checks that the reply is one, to a question that this client asked.
+// answered checks that the message is a reply to a question of this client.
 func (a *questioner) answered(client int, reply []byte) {
 	const header, response = 12, 0x80
 	if len(reply) < header {
@@ -258,7 +258,8 @@ func (a *questioner) answered(client int, reply []byte) {
 		return
 	}
 	w := &a.waiting[binary.BigEndian.Uint16(reply)]
-	if w.question == nil || w.client != client || reply[2]&response == 0 || !bytes.HasPrefix(reply[header:], w.question[header:]) {
+	if w.question == nil || w.client != client || reply[2]&response == 0 ||
+		!bytes.HasPrefix(reply[header:], w.question[header:]) {
 		a.result.Wrong++
 		return
 	}
@@ -266,14 +267,14 @@ func (a *questioner) answered(client int, reply []byte) {
 	a.settle(w)
 }
 
-// settle lets the client ask another.
+// settle closes a question, so that its client may send another.
 func (a *questioner) settle(w *waitingQuestion) {
 	a.clients[w.client].free++
 	a.open--
 	*w = waitingQuestion{}
 }
 
-// giveUp counts what was waited for too long.
+// giveUp counts the questions that waited too long as lost.
 func (a *questioner) giveUp() {
 	for i := range a.waiting {
 		if w := &a.waiting[i]; w.question != nil && a.tick-w.tick > 2 {
@@ -283,7 +284,7 @@ func (a *questioner) giveUp() {
 	}
 }
 
-// send asks all that a client may.
+// send sends all questions that a client may send.
 func (a *questioner) send(client int) error {
 	c := &a.clients[client]
 	for c.free > 0 {
@@ -299,7 +300,7 @@ func (a *questioner) send(client int) error {
 	return nil
 }
 
-// ask takes the next question, under an id that no other waits with.
+// ask returns the next question, with an ID that no open question has.
 func (a *questioner) ask(client int) []byte {
 	for a.id++; a.waiting[a.id].question != nil; a.id++ {
 	}

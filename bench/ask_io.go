@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askIO reads and writes many messages of one socket at a time.
+// askIO reads and writes several messages of one socket with one system call.
 type askIO struct {
 	in, out   [askAtOnce]mmsghdr
 	buffers   [askAtOnce][askReply]byte
 	inParts   [askAtOnce]unix.Iovec
 	outParts  [askAtOnce]unix.Iovec
 	cut       [askAtOnce][]byte // control messages
-	segmented bool              // the kernel takes several messages as one
+	segmented bool              // the kernel sends several messages as one (UDP_SEGMENT)
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -40,9 +40,10 @@ func (a *askIO) init(fd int) {
 	}
 }
 
-// receive tells how many replies there are, without waiting for any.
+// receive returns the number of replies that have arrived. It does not wait.
 func (a *askIO) receive(fd int) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&a.in[0])), askAtOnce, unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&a.in[0])), askAtOnce,
+		unix.MSG_DONTWAIT, 0, 0)
 	switch errno {
 	case 0:
 		return int(n), nil
@@ -52,7 +53,7 @@ func (a *askIO) receive(fd int) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", errno)
 }
 
-// reply is one of those just received.
+// reply returns one of the replies just received.
 func (a *askIO) reply(k int) []byte { return a.buffers[k][:a.in[k].n] }
 
 // add makes a message the k-th to send.
@@ -61,15 +62,15 @@ func (a *askIO) add(k int, message []byte) {
 	a.outParts[k].SetLen(len(message))
 }
 
-// send sends the first n messages. Those of one size go together: the client must take less CPU for a question than the
-// server, or it is the limit.
+// send sends the first n messages. Messages of one size go together: the client must take less CPU for a question
+// than the server, or the client is the limit.
 func (a *askIO) send(fd, n int) error {
 	if a.segmented {
 		slices.SortFunc(a.outParts[:n], func(x, y unix.Iovec) int { return cmp.Compare(y.Len, x.Len) })
 	}
 	messages := 0
 	for from := 0; from < n; messages++ {
-		k := a.run(a.outParts[from:n])
+		k := a.runLength(a.outParts[from:n])
 		h := &a.out[messages].hdr
 		h.Iov = &a.outParts[from]
 		h.SetIovlen(k)
@@ -84,7 +85,8 @@ func (a *askIO) send(fd, n int) error {
 		from += k
 	}
 	for sent := 0; sent < messages; {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&a.out[sent])), uintptr(messages-sent), 0, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&a.out[sent])),
+			uintptr(messages-sent), 0, 0, 0)
 		if errno != 0 && errno != unix.EINTR {
 			return os.NewSyscallError("sendmmsg", errno)
 		}
@@ -93,8 +95,9 @@ func (a *askIO) send(fd, n int) error {
 	return nil
 }
 
-// run is how many of the messages the kernel takes as one: those of the first one's size, and perhaps a smaller one.
-func (a *askIO) run(parts []unix.Iovec) int {
+// runLength returns how many of the messages the kernel can send as one: those of the first one's size, and perhaps a
+// smaller one.
+func (a *askIO) runLength(parts []unix.Iovec) int {
 	if !a.segmented {
 		return 1
 	}

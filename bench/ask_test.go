@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// oddServer answers every message, but for what spoil says of the n-th.
+// oddServer answers every message. spoil may replace the n-th reply by others.
 func oddServer(t *testing.T, spoil func(n int, reply []byte) [][]byte) (addr string, asked func() int) {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func oddServer(t *testing.T, spoil func(n int, reply []byte) [][]byte) (addr str
 	}
 }
 
-// TestAskChecks: each question is answered once, by a reply to it, or lost.
+// TestAskChecks checks that each question is answered once, by a reply to it, or lost.
 func TestAskChecks(t *testing.T) {
 	file, err := writeQueries(t.TempDir(), mix(1000))
 	if err != nil {
@@ -103,7 +103,7 @@ func TestAskChecks(t *testing.T) {
 				}
 			}
 			for end := time.Now().Add(5 * time.Second); q.result.Answered < open-tt.lost || q.result.Wrong < tt.wrong; {
-				if _, err := q.turn(false); err != nil || time.Now().After(end) {
+				if _, err := q.poll(false); err != nil || time.Now().After(end) {
 					t.Fatalf("%s, %d clients: %+v, %v", tt.name, clients, q.result, err)
 				}
 			}
@@ -117,7 +117,7 @@ func TestAskChecks(t *testing.T) {
 	}
 }
 
-// TestAskKnowsItsClients: a reply that another client waits for is none.
+// TestAskKnowsItsClients checks that a reply to the question of another client does not count.
 func TestAskKnowsItsClients(t *testing.T) {
 	file, err := writeQueries(t.TempDir(), mix(2))
 	if err != nil {
@@ -152,7 +152,7 @@ func TestAskKnowsItsClients(t *testing.T) {
 		}
 	}
 	for end := time.Now().Add(5 * time.Second); q.result.Wrong+q.result.Answered < 2 && time.Now().Before(end); {
-		if _, err := q.turn(false); err != nil {
+		if _, err := q.poll(false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +168,8 @@ func TestAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, asked := oddServer(t, func(_ int, r []byte) [][]byte { return [][]byte{r} })
-	in, err := json.Marshal(askSpec{Addr: addr, File: file, Clients: 3, Window: 20, Length: 20 * time.Millisecond, Patience: time.Minute})
+	in, err := json.Marshal(askSpec{Addr: addr, File: file, Clients: 3, Window: 20, Length: 20 * time.Millisecond,
+		Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,8 @@ func TestLimitRows(t *testing.T) {
 	for _, name := range []string{"nameplane", "Knot", "NSD", "CoreDNS"} {
 		servers = append(servers, &peers.Server{Process: &server.Process{Name: name}})
 	}
-	results := []figures{{qps: 300_000, cpu: 3, busy: 90}, {qps: 150_000, cpu: 6}, {qps: 200_000, cpu: 7}, {qps: 30_000, cpu: 30}}
+	results := []figures{{qps: 300_000, cpu: 3, busy: 90}, {qps: 150_000, cpu: 6}, {qps: 200_000, cpu: 7},
+		{qps: 30_000, cpu: 30}}
 	want := []string{"nameplane", "300000", "1.50x", "10.00x", "3.00", "0.50x", "90 %", "0.00"}
 	if diff := cmp.Diff(want, limitRows(servers, results)[1]); diff != "" {
 		t.Errorf("row (-want +got)\n%s", diff)

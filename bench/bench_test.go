@@ -59,7 +59,7 @@ func TestMixMatchesZone(t *testing.T) {
 	}
 }
 
-// TestPace: writers that have nothing more to do do not make the time longer.
+// TestPace checks that writers without work left do not extend the measured time.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := writers{count: 32, length: 2 * time.Second, rate: 10}.run(func(_, _ int) error { return nil })
@@ -75,13 +75,14 @@ func TestSummary(t *testing.T) {
 		taken = append(taken, time.Duration(100-i)*time.Millisecond)
 	}
 	got := summary(taken, []error{errors.New("first"), errors.New("second")}, 2*time.Second)
-	want := changes{Done: 100, Errors: 2, First: "first", PerSec: 50, P50: 51 * time.Millisecond, P99: 100 * time.Millisecond}
+	want := changes{Done: 100, Errors: 2, First: "first", PerSec: 50, P50: 51 * time.Millisecond,
+		P99: 100 * time.Millisecond}
 	if got != want {
 		t.Errorf("summary = %+v, want %+v", got, want)
 	}
 }
 
-// TestSourceAnswersItself: the control sends what the measured load sends, and nobody else needs to be there.
+// TestSourceAnswersItself checks that the control sends the same load and needs no server.
 func TestSourceAnswersItself(t *testing.T) {
 	for _, batch := range []int{1, 10} {
 		in := fmt.Sprintf(`{"Zone":"bench.test.","Rate":1000,"Batch":%d,"Length":100000000}`, batch)
@@ -100,9 +101,10 @@ func TestChangingRows(t *testing.T) {
 	all := []load{{name: "no changes"}, {"single", 1, false}, {"control", 1, true}}
 	results := [][]figures{{{qps: 100_000, cpu: 8}}, {{qps: 50_000, cpu: 12}}, {{qps: 80_000, cpu: 8}}}
 	one := changes{PerSec: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond}
-	applied := [][]sourced{{{}}, {{one, 0.06}}, {{one, 0.05}}}
+	applied := [][]sourceResult{{{}}, {{one, 0.06}}, {{one, 0.05}}}
 	got := changingRows(all, results, applied)[2]
-	want := []string{"single", "50000", "0.50x", "0.62x", "0 %", "12.00", "0.20", "0.06", "1000", "1.00 ms", "2.00 ms", "0"}
+	want := []string{"single", "50000", "0.50x", "0.62x", "0 %", "12.00", "0.20", "0.06", "1000", "1.00 ms", "2.00 ms",
+		"0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("row (-want +got)\n%s", diff)
 	}
@@ -146,7 +148,7 @@ func TestAddressSetsFollowsPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conns[0].conn.Close()
-	for _, address := range []string{"192.0.2.1", "192.0.2.2"} { // the second on what the first left of the connection
+	for _, address := range []string{"192.0.2.1", "192.0.2.2"} { // the second uses the same connection
 		if err := conns[0].put(sets[1], address); err != nil || put != address {
 			t.Errorf("put: %v, the server got %q", err, put)
 		}

@@ -13,24 +13,23 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-const changeRate = 1000 // a second
+const changeRate = 1000 // per second
 
-// load is a way in which changes come while queries are measured.
+// load is a pattern of changes during a measurement of queries.
 type load struct {
-	name  string
-	batch int  // changes in a request; 0: there are none
-	idle  bool // nobody applies them: the control
+	name    string
+	batch   int  // changes in a request; 0: there are none
+	control bool // the server does not get them: the control
 }
 
-// sourced is what a source of changes did, and its own CPU for each in
-// milliseconds. That is taken from dnsperf, not from the server: where dnsperf
-// is what limits queries, they lose so much of its core and no more.
-type sourced struct {
+// sourceResult is what a source of changes did, and its own CPU time for each change in milliseconds. dnsperf loses
+// that time, not the server: where dnsperf limits the queries, they lose that share of its core and nothing else.
+type sourceResult struct {
 	changes
 	Each float64
 }
 
-// ownCPU is the CPU time of this process.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -39,11 +38,10 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// loads: the issue is how many changes are applied, not in how many requests
-// they come, so both are measured. The source of changes shares dnsperf's core
-// and slows it down, which is not the server's doing; in the control its
-// requests are answered by itself, with no work behind them. What that answer
-// takes is in the control too, so the truth lies a little below that ratio.
+// loads returns the patterns to measure. The number of changes matters, not the number of requests, so both are
+// varied. The source of changes shares dnsperf's core and slows it down, which the server does not cause. In the
+// control the source answers its requests itself, without work. The control includes the cost of that answer, so the
+// true ratio is a little lower than the ratio to the control.
 func loads() []load {
 	list := []load{{name: "no changes"}}
 	for _, n := range []int{1, 10, 100} {
@@ -56,7 +54,7 @@ func loads() []load {
 	return list
 }
 
-// changing measures queries to our server while changes are applied.
+// changing measures queries to nameplane while changes are applied.
 func (b *bench) changing(ctx context.Context) error {
 	if b.nameplane == "" {
 		return nil
@@ -69,7 +67,8 @@ func (b *bench) changing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone}, peers.Options{Core: serverCore, Ready: time.Minute})
+	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone},
+		peers.Options{Core: serverCore, Ready: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -80,75 +79,76 @@ func (b *bench) changing(ctx context.Context) error {
 		rounds = 1
 	}
 	all := loads()
-	if _, err := perf.measure(ctx, s); err != nil { // warms caches up
+	if _, err := perf.measure(ctx, s); err != nil { // warms the caches
 		return err
 	}
 	results := make([][]figures, len(all))
-	applied := make([][]sourced, len(all))
+	applied := make([][]sourceResult, len(all))
 	for range rounds {
 		for i, l := range all {
 			f, c, err := whileChanging(ctx, perf, s, l)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
-			// The source of changes is no disturbance; the rounds are interleaved,
-			// so a real one falls on all of them.
+			// The source of changes is not a disturbance. The rounds are interleaved, so a real disturbance affects all of
+			// them.
 			f.others = 0
 			results[i], applied[i] = append(results[i], f), append(applied[i], c)
 		}
 	}
-	b.report.table(fmt.Sprintf("nameplane over UDP while %d changes a second are applied by REST", changeRate),
+	b.report.table(fmt.Sprintf("nameplane over UDP while %d changes per second are applied by REST", changeRate),
 		changingRows(all, results, applied))
 	return b.changingAtLimit(ctx, s, file)
 }
 
-// changingRows compares each load with no changes, and with its control, which
-// is the row behind it. What the server's CPU for a change is follows from what
-// a query takes without changes.
-func changingRows(all []load, results [][]figures, applied [][]sourced) [][]string {
-	rows := [][]string{{"changes", "queries/s", "to no changes", "to the control", "of its core", "CPU µs/query", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+// changingRows compares each load with no changes, and with its control, which is the next row. The server's CPU time
+// for a change is computed with the CPU time of a query without changes.
+func changingRows(all []load, results [][]figures, applied [][]sourceResult) [][]string {
+	rows := [][]string{{"changes", "queries/s", "ratio to no changes", "ratio to the control", "share of its core",
+		"CPU µs/query", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
 	quiet := medians(results[0])
 	for i, l := range all {
-		f, c := medians(results[i]), middle(applied[i])
+		f, c := medians(results[i]), medianSource(applied[i])
 		control, each, source := "-", "-", "-"
 		if l.batch > 0 {
 			source = fmt.Sprintf("%.2f", c.Each)
 		}
-		if l.batch > 0 && !l.idle {
+		if l.batch > 0 && !l.control {
 			control = ratio(f.qps, medians(results[i+1]).qps)
 			each = fmt.Sprintf("%.2f", (f.cpu-quiet.cpu)*f.qps/c.PerSec/1000)
 		}
-		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control, fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.2f", f.cpu), each, source}
+		row := []string{l.name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, quiet.qps), control,
+			fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.2f", f.cpu), each, source}
 		rows = append(rows, append(row, c.row("")[1:]...))
 	}
 	return rows
 }
 
-// middle are the medians of what a source did.
-func middle(list []sourced) sourced {
-	pick := func(of func(sourced) float64) float64 {
+// medianSource returns the medians of several results of a source.
+func medianSource(list []sourceResult) sourceResult {
+	pick := func(of func(sourceResult) float64) float64 {
 		values := make([]float64, len(list))
 		for i, c := range list {
 			values[i] = of(c)
 		}
 		return median(values)
 	}
-	return sourced{changes{
-		PerSec: pick(func(c sourced) float64 { return c.PerSec }),
-		P50:    time.Duration(pick(func(c sourced) float64 { return float64(c.P50) })),
-		P99:    time.Duration(pick(func(c sourced) float64 { return float64(c.P99) })),
-	}, pick(func(c sourced) float64 { return c.Each })}
+	return sourceResult{changes{
+		PerSec: pick(func(c sourceResult) float64 { return c.PerSec }),
+		P50:    time.Duration(pick(func(c sourceResult) float64 { return float64(c.P50) })),
+		P99:    time.Duration(pick(func(c sourceResult) float64 { return float64(c.P99) })),
+	}, pick(func(c sourceResult) float64 { return c.Each })}
 }
 
-// whileChanging starts the source a moment before dnsperf and lets it outlast it.
-func whileChanging(ctx context.Context, perf dnsperf, asked *peers.Server, l load) (figures, sourced, error) {
-	var c sourced
+// whileChanging starts the source shortly before dnsperf, and the source ends after it.
+func whileChanging(ctx context.Context, perf dnsperf, asked *peers.Server, l load) (figures, sourceResult, error) {
+	var c sourceResult
 	if l.batch == 0 {
 		f, err := perf.measure(ctx, asked)
 		return f, c, err
 	}
 	s := spec{Zone: zoneName, Rate: changeRate, Batch: l.batch, Length: perf.length + 2*time.Second}
-	if !l.idle {
+	if !l.control {
 		token, err := asked.Token()
 		if err != nil {
 			return figures{}, c, err
@@ -160,7 +160,7 @@ func whileChanging(ctx context.Context, perf dnsperf, asked *peers.Server, l loa
 	if err != nil {
 		return figures{}, c, err
 	}
-	time.Sleep(time.Second) // it lists the record sets first
+	time.Sleep(time.Second) // the source lists the record sets first
 	f, err := perf.measure(ctx, asked)
 	if wait := source.Wait(); err == nil {
 		err = wait

@@ -9,25 +9,25 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// changingAtLimit measures what changes take from queries where the server is what limits them: its core is used up, and the
-// client, which sends the changes too, has time to spare. With dnsperf it is the client whose share falls.
+// changingAtLimit measures how much changes reduce queries when the server is the limit: it uses its whole core, and
+// the client, which also sends the changes, has time to spare. With dnsperf the client would be the limit.
 func (b *bench) changingAtLimit(ctx context.Context, s *peers.Server, file string) error {
 	rounds := 9
 	if b.quick {
 		rounds = 1
 	}
-	by := &changingAsker{asker: asker{file, 20, b.seconds(2, 1)}}
+	by := &changingClient{fastClient: fastClient{file, 20, b.seconds(2, 1)}}
 	if err := by.find(s); err != nil {
 		return err
 	}
-	if _, err := measure(ctx, s, by.asker); err != nil { // warms caches up
+	if _, err := measure(ctx, s, by.fastClient); err != nil { // warms the caches
 		return err
 	}
 	all := loads()[1:]
-	results := make([][]besides, len(all))
+	results := make([][]comparison, len(all))
 	for range rounds {
 		for i, l := range all {
-			pair, err := by.beside(ctx, s, l)
+			pair, err := by.compare(ctx, s, l)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
@@ -36,61 +36,63 @@ func (b *bench) changingAtLimit(ctx context.Context, s *peers.Server, file strin
 	}
 	var with []figures
 	for _, list := range results {
-		with = append(with, figures{others: quietPairs(list).median(func(p besides) float64 { return p.with.others })})
+		with = append(with, figures{others: undisturbed(list).median(func(p comparison) float64 { return p.with.others })})
 	}
 	b.report.disturbed(with)
-	b.report.table(fmt.Sprintf("nameplane over UDP where it is the limit, while %d changes a second are applied by REST", changeRate),
-		besideRows(all, results))
+	const heading = "nameplane over UDP where it is the limit, while %d changes per second are applied by REST"
+	b.report.table(fmt.Sprintf(heading, changeRate),
+		comparisonRows(all, results))
 	return nil
 }
 
-// besides are two runs, one right after the other: without changes and with them. A machine that others use too changes from
-// one minute to the next by more than is measured here.
-type besides struct {
+// comparison is two runs, one directly after the other: without changes and with them. On a shared machine the
+// conditions change from one minute to the next by more than the measured effect.
+type comparison struct {
 	without, with figures
-	done          sourced
+	done          sourceResult
 }
 
-func (p besides) disturbed() bool { return p.without.disturbed() || p.with.disturbed() }
+func (p comparison) disturbed() bool { return p.without.disturbed() || p.with.disturbed() }
 
-// kept is how much of the queries is left.
-func (p besides) kept() float64 { return p.with.qps / p.without.qps }
+// kept returns the fraction of the queries that is left with changes.
+func (p comparison) kept() float64 { return p.with.qps / p.without.qps }
 
-// each is the server's CPU for a change, in milliseconds, beyond what its queries take without changes.
-func (p besides) each() float64 {
+// each returns the server's CPU time for a change, in milliseconds, beyond that for queries without changes.
+func (p comparison) each() float64 {
 	return (p.with.cpu - p.without.cpu) * p.with.qps / max(1, p.done.PerSec) / 1000
 }
 
-// besideRows are medians of the pairs, of the quiet ones when there are any.
-func besideRows(all []load, results [][]besides) [][]string {
-	rows := [][]string{{"changes", "queries/s without", "with", "kept", "kept to the control", "of its core", "CPU µs/query without", "CPU ms/change",
-		"the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+// comparisonRows returns the medians of the comparisons, of the undisturbed ones when there are any.
+func comparisonRows(all []load, results [][]comparison) [][]string {
+	rows := [][]string{{"changes", "queries/s without", "with", "kept", "kept, ratio to the control", "share of its core",
+		"CPU µs/query without", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
 	for i, l := range all {
-		m := quietPairs(results[i])
-		kept := m.median(besides.kept)
+		m := undisturbed(results[i])
+		kept := m.median(comparison.kept)
 		control, each := "-", "-"
-		if !l.idle {
-			control = ratio(kept, quietPairs(results[i+1]).median(besides.kept))
-			each = fmt.Sprintf("%.2f", m.median(besides.each))
+		if !l.control {
+			control = ratio(kept, undisturbed(results[i+1]).median(comparison.kept))
+			each = fmt.Sprintf("%.2f", m.median(comparison.each))
 		}
-		var done []sourced
+		var done []sourceResult
 		for _, p := range m {
 			done = append(done, p.done)
 		}
-		c := middle(done)
-		row := []string{l.name, fmt.Sprintf("%.0f", m.median(func(p besides) float64 { return p.without.qps })),
-			fmt.Sprintf("%.0f", m.median(func(p besides) float64 { return p.with.qps })), ratio(kept, 1), control,
-			fmt.Sprintf("%.0f %%", m.median(func(p besides) float64 { return p.with.busy })),
-			fmt.Sprintf("%.2f", m.median(func(p besides) float64 { return p.without.cpu })), each, fmt.Sprintf("%.3f", c.Each)}
+		c := medianSource(done)
+		row := []string{l.name, fmt.Sprintf("%.0f", m.median(func(p comparison) float64 { return p.without.qps })),
+			fmt.Sprintf("%.0f", m.median(func(p comparison) float64 { return p.with.qps })), ratio(kept, 1), control,
+			fmt.Sprintf("%.0f %%", m.median(func(p comparison) float64 { return p.with.busy })),
+			fmt.Sprintf("%.2f", m.median(func(p comparison) float64 { return p.without.cpu })), each,
+			fmt.Sprintf("%.3f", c.Each)}
 		rows = append(rows, append(row, c.row("")[1:]...))
 	}
 	return rows
 }
 
-type pairs []besides
+type comparisons []comparison
 
-func quietPairs(list []besides) pairs {
-	var quiet pairs
+func undisturbed(list []comparison) comparisons {
+	var quiet comparisons
 	for _, p := range list {
 		if !p.disturbed() {
 			quiet = append(quiet, p)
@@ -102,7 +104,7 @@ func quietPairs(list []besides) pairs {
 	return quiet
 }
 
-func (list pairs) median(of func(besides) float64) float64 {
+func (list comparisons) median(of func(comparison) float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {
 		values[i] = of(p)
@@ -110,27 +112,27 @@ func (list pairs) median(of func(besides) float64) float64 {
 	return median(values)
 }
 
-// changingAsker is an asker that makes changes meanwhile.
-type changingAsker struct {
-	asker
+// changingClient is a fastClient that also makes changes.
+type changingClient struct {
+	fastClient
 	load    load
 	changes askChanges
 	done    changesDone // of the last run
 }
 
-// beside measures without changes and with them.
-func (a *changingAsker) beside(ctx context.Context, s *peers.Server, l load) (p besides, err error) {
-	if p.without, err = measure(ctx, s, a.asker); err != nil {
+// compare measures without changes and with them.
+func (a *changingClient) compare(ctx context.Context, s *peers.Server, l load) (p comparison, err error) {
+	if p.without, err = measure(ctx, s, a.fastClient); err != nil {
 		return p, err
 	}
 	a.load = l
 	p.with, err = measure(ctx, s, a)
-	p.done = a.done.sourced
+	p.done = a.done.sourceResult
 	return p, err
 }
 
-// find finds what is to be changed.
-func (a *changingAsker) find(s *peers.Server) error {
+// find finds the record sets to change.
+func (a *changingClient) find(s *peers.Server) error {
 	d, err := designateOf(s, 1)
 	if err != nil {
 		return err
@@ -139,21 +141,24 @@ func (a *changingAsker) find(s *peers.Server) error {
 	if err != nil {
 		return err
 	}
-	a.changes = askChanges{Addr: strings.TrimPrefix(s.HTTP, "http://"), Token: d.token, Zone: sets[0].zone, Sets: sets, Rate: changeRate}
+	a.changes = askChanges{Addr: strings.TrimPrefix(s.HTTP, "http://"), Token: d.token, Zone: sets[0].zone, Sets: sets,
+		Rate: changeRate}
 	return nil
 }
 
-func (a *changingAsker) run(ctx context.Context, addr string) (outcome, error) {
+func (a *changingClient) run(ctx context.Context, addr string) (outcome, error) {
 	c := a.changes
 	c.Batch = a.load.batch
-	if a.load.idle {
+	if a.load.control {
 		c.Addr = ""
 	}
-	got, r, err := runAsk(ctx, askSpec{Addr: addr, File: a.file, Clients: a.clients, Window: window, Length: a.length, Changes: &c})
+	got, r, err := runAsk(ctx, askSpec{Addr: addr, File: a.file, Clients: a.clients, Window: window, Length: a.length,
+		Changes: &c})
 	if err != nil {
 		return got, err
 	}
-	a.changes.First += 2 * int(a.length.Seconds()*changeRate) // what was sent, and more: the next ones are others
+	// More than were sent, so that the next run makes other changes.
+	a.changes.First += 2 * int(a.length.Seconds()*changeRate)
 	if r.Changes == nil {
 		return got, errors.New("no changes were made")
 	}

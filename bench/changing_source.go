@@ -13,48 +13,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askChanges has the client of ask send changes too, between its questions. A program of its own beside it would take from
-// the client whatever it needs to be woken a thousand times a second, and queries would fall for a reason that is not the server's.
+// askChanges makes the client of ask send changes too, between its questions. A separate process would need CPU time
+// of the client's core to wake up a thousand times per second. Queries would then drop for a reason that is not the
+// server's.
 type askChanges struct {
-	Addr, Token string // no Addr: the client answers itself, the control
-	Zone        string // its id
+	Addr, Token string // without Addr, the client answers itself (the control)
+	Zone        string // id of the zone
 	Sets        []recordset
 	First       int // number of the first change, so that every one changes something
-	Rate, Batch int // changes a second, and in a request
+	Rate, Batch int // changes per second, and per request
 }
 
 const (
-	changeConns = 64                     // enough for the pace when a request takes 60 ms
-	changeTurn  = 500 * time.Microsecond // how often the client looks whether a change is due or answered
+	changeConns  = 64                     // enough for the rate when a request takes 60 ms
+	pollInterval = 500 * time.Microsecond // how often the client checks whether a change is due or answered
 )
 
 // changer sends requests that were written before the start, on connections that stay open.
 type changer struct {
 	requests [][]byte
 	next     int
-	every    time.Duration // between two requests
+	every    time.Duration // time between two requests
 	batch    int
 	conns    []*changeConn
 	done     changesDone
 	taken    []time.Duration
 	start    time.Time
-	looked   time.Duration // since start
+	lastPoll time.Duration // time of the last poll, since start
 }
 
-// changesDone is what became of the changes.
+// changesDone is the result of the changes.
 type changesDone struct {
-	sourced
+	sourceResult
 	Late int // requests that found no free connection when they were due, and were sent later
 }
 
-// changeConn is a connection with at most one request under way.
+// changeConn is a connection with at most one request in flight.
 type changeConn struct {
 	fd   int
-	sink *echo // answers, in the control; nil: a server does
+	sink *echo // answers in the control; nil: a server answers
 	busy bool
 	sent time.Time
-	rest []byte // of the request, not yet taken by the kernel
-	in   []byte // of the reply
+	rest []byte // part of the request that the kernel has not taken yet
+	in   []byte // received part of the reply
 }
 
 // newChanger writes all requests of a run.
@@ -76,13 +77,13 @@ func newChanger(s askChanges, length time.Duration) (*changer, error) {
 	return c, nil
 }
 
-// request is that of the changes from number first on.
+// request returns the request of the changes beginning with number first.
 func (s askChanges) request(first int) []byte {
 	method, path := "PUT", "/v2/zones/"+s.Zone+"/recordsets/"+s.Sets[first%len(s.Sets)].ID
 	body := []byte(`{"records":["` + newAddress(first) + `"]}`)
 	if s.Batch > 1 {
 		method, path = "POST", "/v2/zones/"+s.Zone+"/changes"
-		body, _ = json.Marshal(batch(s.Sets, first, s.Batch)) // strings can always be written
+		body, _ = json.Marshal(batch(s.Sets, first, s.Batch)) // strings can always be marshalled
 	}
 	return append([]byte(method+" "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Auth-Token: "+s.Token+
 		"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
@@ -120,16 +121,16 @@ func (c *changer) close() {
 	}
 }
 
-// turn sends what is due, if more is to be sent, and reads replies, a while after the last turn. It tells whether anything is
-// under way.
-func (c *changer) turn(passed time.Duration, more bool) (open bool, err error) {
+// poll reads replies, and sends the requests that are due when more is true. It does nothing until pollInterval after
+// the last call. It reports whether any request is in flight.
+func (c *changer) poll(passed time.Duration, more bool) (open bool, err error) {
 	if c.start.IsZero() {
 		c.start = time.Now().Add(-passed)
 	}
-	if passed-c.looked < changeTurn {
+	if passed-c.lastPoll < pollInterval {
 		return true, nil
 	}
-	c.looked = passed
+	c.lastPoll = passed
 	before := threadTime()
 	for _, conn := range c.conns {
 		if err := c.use(conn, passed, more); err != nil {
@@ -140,11 +141,11 @@ func (c *changer) turn(passed time.Duration, more bool) (open bool, err error) {
 	if more && time.Duration(c.next)*c.every <= passed && c.next < len(c.requests) {
 		c.done.Late++
 	}
-	c.done.Each += (threadTime() - before).Seconds() // the sum, until the end
+	c.done.Each += (threadTime() - before).Seconds() // a sum, until result divides it
 	return open, nil
 }
 
-// use goes on with the request of a connection, or sends the next one that is due.
+// use continues the request of a connection, or sends the next one that is due.
 func (c *changer) use(conn *changeConn, passed time.Duration, more bool) error {
 	if conn.busy {
 		reply, err := conn.receive()
@@ -170,7 +171,7 @@ func (c *changer) use(conn *changeConn, passed time.Duration, more bool) error {
 	return conn.send()
 }
 
-// result is what was done until the last request was sent.
+// result returns the changes until the last request was sent.
 func (c *changer) result() changesDone {
 	d := c.done
 	d.changes = summary(c.taken, nil, time.Duration(max(1, c.next))*c.every)
@@ -191,10 +192,10 @@ func (conn *changeConn) send() error {
 		}
 		conn.rest = conn.rest[max(0, n):]
 	}
-	return conn.sink.turn()
+	return conn.sink.answer()
 }
 
-// receive is the reply, when all of it is there.
+// receive returns the reply when it is complete.
 func (conn *changeConn) receive() ([]byte, error) {
 	if len(conn.rest) > 0 {
 		return nil, conn.send()
@@ -212,7 +213,7 @@ func (conn *changeConn) receive() ([]byte, error) {
 	return wholeReply(conn.in)
 }
 
-// wholeReply is b when it is a reply with its body, and nil when there is more to come.
+// wholeReply returns b when it is a complete reply, and nil when more must be read.
 func wholeReply(b []byte) ([]byte, error) {
 	head, body, ok := bytes.Cut(b, []byte("\r\n\r\n"))
 	if !ok {
@@ -230,7 +231,7 @@ func wholeReply(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// threadTime is the CPU time of this thread.
+// threadTime returns the CPU time of this thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
@@ -239,7 +240,8 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// echo is the other end of a connection in the control: it takes requests and says yes, for as many octets as a server would.
+// echo is the other end of a connection in the control. It confirms requests with replies as long as those of a
+// server.
 type echo struct {
 	fd    int
 	in    []byte
@@ -252,8 +254,8 @@ func newEcho(fd, batch int) *echo {
 		reply: append([]byte("HTTP/1.1 200 OK\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)}
 }
 
-// turn answers a request that was just sent.
-func (e *echo) turn() error {
+// answer answers a request that was just sent.
+func (e *echo) answer() error {
 	if e == nil {
 		return nil
 	}

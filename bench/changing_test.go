@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAskChanges: changes come at their pace, each is another, and what is not a success is an error.
+// TestAskChanges checks that changes keep their rate, that all differ, and that failures count as errors.
 func TestAskChanges(t *testing.T) {
 	file, err := writeQueries(t.TempDir(), mix(1000))
 	if err != nil {
@@ -38,22 +38,25 @@ func TestAskChanges(t *testing.T) {
 			addr, _ := oddServer(t, func(_ int, r []byte) [][]byte { return [][]byte{r} })
 			var asked atomic.Int64
 			bodies := make(chan string, 1000)
-			door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				asked.Add(1)
 				bodies <- r.Method + " " + r.URL.Path + " " + r.Header.Get("X-Auth-Token") + " " + string(body)
 				w.WriteHeader(tt.status)
 				_, _ = w.Write(bytes.Repeat([]byte{'x'}, 1000))
 			}))
-			defer door.Close()
-			c := &askChanges{Addr: strings.TrimPrefix(door.URL, "http://"), Token: "t", Zone: "z", Sets: sets, Rate: rate, Batch: tt.batch}
+			defer api.Close()
+			c := &askChanges{Addr: strings.TrimPrefix(api.URL, "http://"), Token: "t", Zone: "z", Sets: sets, Rate: rate,
+				Batch: tt.batch}
 			if tt.idle {
 				c.Addr = ""
 			}
-			got := askOnce(t, askSpec{Addr: addr, File: file, Clients: 3, Window: 20, Length: length, Patience: time.Minute, Changes: c})
+			got := askOnce(t, askSpec{Addr: addr, File: file, Clients: 3, Window: 20, Length: length, Timeout: time.Minute,
+				Changes: c})
 			want := int(length/(time.Second/rate)) / tt.batch
 			n := got.Changes.Done + got.Changes.Errors
-			if got.Answered == 0 || n < 1 || n > want+1 || tt.status == http.StatusConflict && got.Changes.Done > 0 || tt.status == http.StatusOK && got.Changes.Errors > 0 {
+			if got.Answered == 0 || n < 1 || n > want+1 || tt.status == http.StatusConflict && got.Changes.Done > 0 ||
+				tt.status == http.StatusOK && got.Changes.Errors > 0 {
 				t.Fatalf("%+v and %+v, want about %d requests", got, got.Changes, want)
 			}
 			if !tt.idle && int(asked.Load()) != n || tt.idle && asked.Load() != 0 {
@@ -112,18 +115,21 @@ func TestWholeReply(t *testing.T) {
 	}
 }
 
-// TestBesideRows: pairs are compared with each other, and disturbed ones left out.
-func TestBesideRows(t *testing.T) {
-	pair := func(without, with, others float64) besides {
-		return besides{figures{qps: without, cpu: 4}, figures{qps: with, cpu: 5, busy: 99, others: others}, sourced{changes{PerSec: 1000}, 0.02}}
+// TestComparisonRows checks that runs are compared in pairs, without the disturbed ones.
+func TestComparisonRows(t *testing.T) {
+	pair := func(without, with, others float64) comparison {
+		return comparison{figures{qps: without, cpu: 4}, figures{qps: with, cpu: 5, busy: 99, others: others},
+			sourceResult{changes{PerSec: 1000}, 0.02}}
 	}
 	all := []load{{"single", 1, false}, {"control", 1, true}}
-	results := [][]besides{
-		{pair(100_000, 90_000, 1), pair(200_000, 160_000, 1), pair(300_000, 210_000, 1), pair(100_000, 10_000, 50), pair(100_000, 10_000, 50)},
+	results := [][]comparison{
+		{pair(100_000, 90_000, 1), pair(200_000, 160_000, 1), pair(300_000, 210_000, 1), pair(100_000, 10_000, 50),
+			pair(100_000, 10_000, 50)},
 		{pair(100_000, 100_000, 1)},
 	}
-	got := besideRows(all, results)[1]
-	want := []string{"single", "200000", "160000", "0.80x", "0.80x", "99 %", "4.00", "0.16", "0.020", "1000", "0.00 ms", "0.00 ms", "0"}
+	got := comparisonRows(all, results)[1]
+	want := []string{"single", "200000", "160000", "0.80x", "0.80x", "99 %", "4.00", "0.16", "0.020", "1000", "0.00 ms",
+		"0.00 ms", "0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("row (-want +got)\n%s", diff)
 	}

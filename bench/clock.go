@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// clock watches how much of the machine is used, by anybody.
+// clock measures how much CPU time of the machine all programs use.
 type clock struct {
 	start time.Time
 	busy  time.Duration
@@ -20,8 +20,7 @@ func startClock() (clock, error) {
 	return clock{time.Now(), busy}, err
 }
 
-// others is the percentage of the machine since the start that went neither to
-// idling nor to those whose CPU time is given.
+// others returns the percentage of the machine's CPU time since the start that was neither idle nor in known.
 func (c clock) others(known time.Duration) (float64, error) {
 	busy, err := busyTime()
 	if err != nil {
@@ -31,10 +30,9 @@ func (c clock) others(known time.Duration) (float64, error) {
 	return max(0, 100*float64(busy-c.busy-known)/float64(whole)), nil
 }
 
-// busyTime is the time all processors were not idle: user, nice, system and the
-// two kinds of interrupt of proc(5) stat, in hundredths of a second. A packet
-// on loopback is delivered in a soft interrupt of its sender, and Linux counts
-// that in the sender's own CPU time too, so leaving it out would hide others.
+// busyTime returns the time that all processors were not idle: user, nice, system and the two kinds of interrupt of
+// proc(5) stat, in hundredths of a second. A packet on loopback is delivered in a soft interrupt of its sender, and
+// Linux counts that in the sender's own CPU time too. Leaving it out would hide other programs.
 func busyTime() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -17,25 +17,25 @@ import (
 const (
 	zoneName  = "bench.test."
 	zoneNames = 100_000
-	askedFor  = 200_000 // questions in the file; dnsperf starts over at its end
+	askedFor  = 200_000 // questions in the file; dnsperf starts again at its end
 	sampled   = 300     // questions whose answers are checked before measuring
 )
 
-// host is one name of the zone; every field follows from the number.
+// host is one name of the zone. All its data follow from the number.
 type host int
 
 func (h host) name() string { return fmt.Sprintf("host%d.%s", int(h), zoneName) }
 func (h host) v4() string   { return fmt.Sprintf("10.%d.%d.%d", h>>16&255, h>>8&255, h&255) }
 
-// v6 goes through netip for the one spelling of RFC 5952.
+// v6 uses netip for the canonical form of RFC 5952.
 func (h host) v6() string {
 	return netip.MustParseAddr(fmt.Sprintf("2001:db8::%x:%x", h>>16&0xffff, h&0xffff)).String()
 }
 
-// alias: one name in ten is a CNAME for the name before it.
+// alias reports whether the name is a CNAME for the name before it: one in ten is.
 func (h host) alias() bool { return h%10 == 9 }
 
-// dual: one name in five has an IPv6 address as well.
+// dual reports whether the name also has an IPv6 address: one in five has.
 func (h host) dual() bool { return h%5 == 0 }
 
 // writeZone writes a master file of that many names below the apex.
@@ -47,7 +47,8 @@ func writeZone(dir string, names int) (peers.Zone, error) {
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	fmt.Fprintf(w, "$ORIGIN %s\n$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 60\n@ IN NS ns\nns IN A 192.0.2.53\n", zoneName)
+	fmt.Fprintf(w, "$ORIGIN %s\n$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 60\n@ IN NS ns\nns IN A 192.0.2.53\n",
+		zoneName)
 	for h := range host(names) {
 		if h.alias() {
 			fmt.Fprintf(w, "host%d IN CNAME host%d\n", h, h-1)
@@ -64,21 +65,21 @@ func writeZone(dir string, names int) (peers.Zone, error) {
 	return peers.Zone{Name: zoneName, File: file}, f.Sync()
 }
 
-// query is a question and the answer that is right.
+// query is a question and its correct answer.
 type query struct {
 	name  string
 	qtype uint16
 	rcode int
-	data  string // rdata of the last answer record, or empty
+	data  string // RDATA of the last answer record, or empty
 }
 
-// mix is the same list of questions in every run: 75 % addresses, 8 % IPv6
-// addresses, 7 % through a CNAME, 10 % names that do not exist.
+// mix returns the same list of questions in every run: 75 % addresses, 8 % IPv6 addresses, 7 % through a CNAME, 10 %
+// names that do not exist.
 func mix(n int) []query {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]query, n)
 	for i := range list {
-		h := host(r.IntN(zoneNames/10) * 10) // an even start, so that each kind can be reached from it
+		h := host(r.IntN(zoneNames/10) * 10) // a multiple of ten, from which each kind of name can be reached
 		switch p := r.IntN(100); {
 		case p < 75:
 			h += host(r.IntN(9))
@@ -108,7 +109,7 @@ func writeQueries(dir string, list []query) (string, error) {
 	return file, w.Flush()
 }
 
-// verify asks a sample and compares: a fast wrong answer is no figure.
+// verify checks the answers to a sample of the questions: the speed of wrong answers means nothing.
 func verify(addr string, list []query) error {
 	client := dns.Client{Timeout: 2 * time.Second}
 	for _, q := range list[:sampled] {

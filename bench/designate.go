@@ -12,14 +12,13 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// designate is as much of a client of the zones API as changing a record takes.
+// designate is a client of the zones API with the calls that changing a record needs.
 type designate struct {
 	base, token string
 	http        http.Client
 }
 
-// newDesignate keeps a connection for every writer: the default of two would
-// measure how fast connections are made.
+// newDesignate keeps a connection for every writer. The default of two would measure how fast connections are opened.
 func newDesignate(base, token string, writers int) *designate {
 	return &designate{base: base, token: token, http: http.Client{
 		Timeout:   10 * time.Second,
@@ -54,7 +53,7 @@ func (d *designate) call(method, address string, body, reply any) error {
 		return err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body) // to its end, or the connection is not used again
+	text, err := io.ReadAll(res.Body) // read to the end, or the connection is not reused
 	if err != nil {
 		return err
 	}
@@ -67,14 +66,14 @@ func (d *designate) call(method, address string, body, reply any) error {
 	return json.Unmarshal(text, reply)
 }
 
-// recordset is where one set of addresses can be changed.
+// recordset is a set of addresses that can be changed.
 type recordset struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	zone string // id of its zone
 }
 
-// addressSets finds n record sets of type A in the zone.
+// addressSets returns n record sets of type A in the zone.
 func (d *designate) addressSets(zone string, n int) ([]recordset, error) {
 	var zones struct {
 		Zones []struct {
@@ -112,7 +111,7 @@ func (d *designate) addressSets(zone string, n int) ([]recordset, error) {
 	return found[:min(n, len(found))], nil
 }
 
-// batch replaces the addresses of count sets, from number first on, all or none.
+// batch returns the body that replaces the addresses of count sets, beginning with number first, in one transaction.
 func batch(sets []recordset, first, count int) any {
 	type change struct {
 		Action  string   `json:"action"`

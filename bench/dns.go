@@ -14,17 +14,18 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// figures are what one round, or the median of several, gives for one server.
+// figures are the results of one round, or the medians of several, for one server.
 type figures struct {
 	qps    float64
-	cpu    float64 // microseconds of server CPU a query
+	cpu    float64 // microseconds of server CPU per query
 	memory float64 // MB
 	lost   float64 // percent of queries without an answer
-	others float64 // percent of the machine that went to other programs
-	busy   float64 // percent of its core that the server took
+	others float64 // percent of the machine's CPU that other programs used
+	busy   float64 // percent of its core that the server used
 }
 
-// disturbed: 10 % is more than the harness and the kernel's own threads take.
+// disturbed reports whether other programs used more than 10 % of the machine, which is more than the harness and the
+// kernel's own threads use.
 func (f figures) disturbed() bool { return f.others > 10 }
 
 // dns measures every server over UDP and TCP.
@@ -60,12 +61,12 @@ func (b *bench) dns(ctx context.Context) error {
 	return b.limits(ctx, servers, file)
 }
 
-// asking is a program that asks a server, and tells how that went.
-type asking interface {
+// loadGenerator is a program that sends queries to a server and reports the result.
+type loadGenerator interface {
 	run(ctx context.Context, addr string) (outcome, error)
 }
 
-// outcome is what the asking side saw of one run.
+// outcome is the result of one run as the client sees it.
 type outcome struct {
 	queries float64 // answered
 	qps     float64
@@ -73,9 +74,9 @@ type outcome struct {
 	cpu     time.Duration
 }
 
-// rounds asks the servers in turn, several times around, so that a slow moment
-// of the machine falls on all of them, and takes the median of each figure.
-func (b *bench) rounds(ctx context.Context, servers []*peers.Server, by asking) ([]figures, error) {
+// rounds measures the servers one after the other, several times, so that a slow moment of the machine affects all of
+// them. It returns the median of each figure.
+func (b *bench) rounds(ctx context.Context, servers []*peers.Server, by loadGenerator) ([]figures, error) {
 	rounds := 5
 	if b.quick {
 		rounds = 1
@@ -87,7 +88,7 @@ func (b *bench) rounds(ctx context.Context, servers []*peers.Server, by asking) 
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.Name, err)
 			}
-			if round > 0 { // the first one warms caches up
+			if round > 0 { // the first round warms the caches
 				all[i] = append(all[i], f)
 			}
 		}
@@ -99,8 +100,8 @@ func (b *bench) rounds(ctx context.Context, servers []*peers.Server, by asking) 
 	return results, nil
 }
 
-// medians are those of the quiet rounds, when there are any: what other
-// programs take, a pinned server does not get.
+// medians returns the medians of the undisturbed rounds, when there are any: a pinned server does not get the CPU
+// time that other programs take.
 func medians(list []figures) figures {
 	if quiet := slices.DeleteFunc(slices.Clone(list), figures.disturbed); len(quiet) > 0 {
 		list = quiet
@@ -130,8 +131,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// measure has a server asked, and reads its CPU time before and after.
-func measure(ctx context.Context, s *peers.Server, by asking) (figures, error) {
+// measure runs by against a server, and reads the server's CPU time before and after.
+func measure(ctx context.Context, s *peers.Server, by loadGenerator) (figures, error) {
 	clock, err := startClock()
 	if err != nil {
 		return figures{}, err
@@ -181,9 +182,8 @@ func (d dnsperf) measure(ctx context.Context, s *peers.Server) (figures, error) 
 	return measure(ctx, s, d)
 }
 
-// run asks on the clients' core. 200 outstanding queries: Linux gives a socket
-// room for about 270 small datagrams, and a lost one blocks its place among the
-// outstanding until it times out.
+// run queries from the clients' core, with 200 outstanding queries. Linux gives a socket room for about 270 small
+// datagrams, and a lost one occupies one of the outstanding queries until it times out.
 func (d dnsperf) run(ctx context.Context, addr string) (outcome, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -204,10 +204,11 @@ func (d dnsperf) run(ctx context.Context, addr string) (outcome, error) {
 	if queries == 0 {
 		return outcome{}, fmt.Errorf("no query was answered:\n%s", out)
 	}
-	return outcome{queries, number(qps[1]), 100 - number(done[2]), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return outcome{queries, number(qps[1]), 100 - number(done[2]), cpu}, nil
 }
 
-// number reads what a pattern has already found to be one.
+// number parses a number that a pattern has matched.
 func number(text []byte) float64 {
 	f, _ := strconv.ParseFloat(string(text), 64)
 	return f

@@ -12,19 +12,19 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// window is how many questions are open at a time, as with dnsperf.
+// window is the number of open questions, as with dnsperf.
 const window = 200
 
-// limits measures every server where it is the limit: beside a client that takes less CPU for a question than the server.
+// limits measures every server at its own limit: the client takes less CPU for a question than the server.
 func (b *bench) limits(ctx context.Context, servers []*peers.Server, file string) error {
 	for _, clients := range []struct {
 		count int
 		what  string
 	}{
-		{20, "20 clients that keep their sockets and share 200 open questions, as forwarders do"},
+		{20, "20 clients that keep their sockets and share 200 open questions, like forwarders"},
 		{window, "200 clients with one open question each"},
 	} {
-		results, err := b.rounds(ctx, servers, asker{file, clients.count, b.seconds(5, 2)})
+		results, err := b.rounds(ctx, servers, fastClient{file, clients.count, b.seconds(5, 2)})
 		if err != nil {
 			return err
 		}
@@ -34,8 +34,8 @@ func (b *bench) limits(ctx context.Context, servers []*peers.Server, file string
 	return nil
 }
 
-// limitRows compares with the better of Knot and NSD, and with CoreDNS. The server was the limit where its core was used
-// up.
+// limitRows compares with the better of Knot and NSD, and with CoreDNS. The server was the limit when it used its
+// whole core.
 func limitRows(servers []*peers.Server, results []figures) [][]string {
 	var best, coredns figures
 	for i, s := range servers {
@@ -49,7 +49,8 @@ func limitRows(servers []*peers.Server, results []figures) [][]string {
 			coredns = f
 		}
 	}
-	rows := [][]string{{"server", "queries/s", "to the better of Knot and NSD", "to CoreDNS", "CPU µs/query", "to the better", "of its core", "lost %"}}
+	rows := [][]string{{"server", "queries/s", "ratio to the better of Knot and NSD", "ratio to CoreDNS", "CPU µs/query",
+		"CPU ratio to the better", "share of its core", "lost %"}}
 	for i, s := range servers {
 		f := results[i]
 		rows = append(rows, []string{s.Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, best.qps), ratio(f.qps, coredns.qps),
@@ -58,14 +59,14 @@ func limitRows(servers []*peers.Server, results []figures) [][]string {
 	return rows
 }
 
-// asker runs this program as the client.
-type asker struct {
+// fastClient runs this program as the client.
+type fastClient struct {
 	file    string
 	clients int
 	length  time.Duration
 }
 
-func (a asker) run(ctx context.Context, addr string) (outcome, error) {
+func (a fastClient) run(ctx context.Context, addr string) (outcome, error) {
 	got, _, err := runAsk(ctx, askSpec{Addr: addr, File: a.file, Clients: a.clients, Window: window, Length: a.length})
 	return got, err
 }
@@ -89,8 +90,8 @@ func runAsk(ctx context.Context, s askSpec) (outcome, askResult, error) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		return outcome{}, r, err
 	}
-	if r.Answered == 0 || r.Wrong > r.Lost { // what was lost may only be late
-		return outcome{}, r, fmt.Errorf("%d questions were answered, and %d replies were to none", r.Answered, r.Wrong)
+	if r.Answered == 0 || r.Wrong > r.Lost { // a lost question may have a late reply
+		return outcome{}, r, fmt.Errorf("%d questions were answered, and %d replies matched no question", r.Answered, r.Wrong)
 	}
 	answered := float64(r.Answered)
 	return outcome{answered, answered / r.Seconds, 100 * float64(r.Lost) / (answered + float64(r.Lost)),

@@ -1,5 +1,8 @@
-// Command bench measures nameplane beside the DNS servers people run today, in
-// one run on one machine, so that the ratios mean something elsewhere too.
+// Command bench measures nameplane and the DNS servers in common use, in one run on one machine, so that the ratios are
+// valid on other machines too.
+//
+// Start with run in this file: it calls one method for each section of the report. rounds and measure in dns.go take
+// the measurements.
 package main
 
 import (
@@ -17,8 +20,8 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// The server has one core to itself and everything that asks has the other, so
-// that CPU per query is the server's and the client never takes its time.
+// The server has one core for itself and all clients have the other. So the CPU time per query is the server's, and a
+// client never takes time from it.
 const (
 	serverCore = "0"
 	clientCore = "1"
@@ -27,7 +30,7 @@ const (
 // bench is one run.
 type bench struct {
 	report    *report
-	dir       string // scratch: zone and query files
+	dir       string // temporary folder of zone and query files
 	nameplane string // path of the program, or empty when it is not built
 	coredns   string // the same for CoreDNS
 	quick     bool
@@ -40,11 +43,11 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == askArg {
 		exit(ask(os.Stdin, os.Stdout))
 	}
-	if len(os.Args) == 5 && os.Args[1] == documentArg {
-		exit(document(os.Args[2], os.Args[3], os.Args[4]))
+	if len(os.Args) == 5 && os.Args[1] == baselineArg {
+		exit(baseline(os.Args[2], os.Args[3], os.Args[4]))
 	}
-	only := flag.String("only", "dns,changing,mec,transfer,alias,rest,scale", "what to measure")
-	quick := flag.Bool("quick", false, "shorter rounds: for trying the harness, not for figures")
+	only := flag.String("only", "dns,changing,mec,transfer,alias,rest,scale", "sections to measure")
+	quick := flag.Bool("quick", false, "use short rounds: to try the harness, not for figures")
 	write := flag.Bool("write", false, "also write the report to "+reportFile)
 	ours := flag.String("nameplane", "bin/nameplane", "the program under test")
 	coredns := flag.String("coredns", ".cache/bin/coredns", "CoreDNS, built from test/tools/coredns")
@@ -84,11 +87,12 @@ func (b *bench) run(ctx context.Context, sections []string) error {
 	}
 	defer os.RemoveAll(dir)
 	b.dir = dir
-	measures := map[string]func(context.Context) error{"dns": b.dns, "changing": b.changing, "mec": b.mec, "alias": b.alias, "rest": b.rest, "transfer": b.transfer, "scale": b.scale}
+	measures := map[string]func(context.Context) error{"dns": b.dns, "changing": b.changing, "mec": b.mec,
+		"alias": b.alias, "rest": b.rest, "transfer": b.transfer, "scale": b.scale}
 	for _, name := range sections {
 		measure, ok := measures[name]
 		if !ok {
-			return fmt.Errorf("-only %s: there are dns, changing, mec, transfer, alias, rest and scale", name)
+			return fmt.Errorf("-only %s: unknown section; use dns, changing, mec, transfer, alias, rest or scale", name)
 		}
 		if err := measure(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -97,7 +101,7 @@ func (b *bench) run(ctx context.Context, sections []string) error {
 	return nil
 }
 
-// built is the absolute path of a program, or empty, said aloud, without it.
+// built returns the absolute path of a program. Without the program it returns "" and adds a note to the report.
 func (b *bench) built(path string) string {
 	full, err := filepath.Abs(path)
 	if err == nil {
@@ -117,7 +121,7 @@ func (b *bench) seconds(full, quick int) time.Duration {
 	return time.Duration(full) * time.Second
 }
 
-// programs are the servers there are, ours first.
+// programs returns the available servers, nameplane first.
 func (b *bench) programs() []peers.Program {
 	var list []peers.Program
 	if b.nameplane != "" {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	edgeNames   = 10_000 // of the document's own test, with one client
+	edgeNames   = 10_000 // as in the published test, which has one client
 	edgeApps    = 10_000
 	rulesPerApp = 10
 )
@@ -29,11 +29,11 @@ func edgeName(i int) string { return fmt.Sprintf("app%d.edge.test.", i) }
 
 func edgeAddr(i int) net.IP { return net.IPv4(10, byte(i>>16), byte(i>>8), byte(i)) }
 
-// mec measures what edge platforms ask for: queries beside the server of the MEC DNS document, and calls of the rules'
-// doors with many applications.
+// mec measures the load of edge platforms: queries to nameplane and to the baseline server, and calls of the rule
+// APIs with many applications.
 func (b *bench) mec(ctx context.Context) error {
 	if b.nameplane == "" {
-		return nil // said when it was looked for
+		return nil // built has added a note
 	}
 	if err := b.edgeQueries(ctx); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (b *bench) mec(ctx context.Context) error {
 	return b.edgeCalls(ctx)
 }
 
-// edgeQueries repeats the document's test: questions of a single client.
+// edgeQueries repeats the published test: questions of a single client.
 func (b *bench) edgeQueries(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,7 +60,8 @@ func (b *bench) edgeQueries(ctx context.Context) error {
 	if err := e.loadRecords(); err != nil {
 		return err
 	}
-	other, err := peers.Command("the document's design", self, documentArg, "{dir}", "{port}", fmt.Sprint(edgeNames)).Start(ctx, nil, opts)
+	baseline := peers.Command("bbolt baseline", self, baselineArg, "{dir}", "{port}", fmt.Sprint(edgeNames))
+	other, err := baseline.Start(ctx, nil, opts)
 	if err != nil {
 		return err
 	}
@@ -83,10 +84,10 @@ func (b *bench) edgeQueries(ctx context.Context) error {
 	const heading = "Edge rules: %d names, one client, server on one core"
 	for _, by := range []struct {
 		heading string
-		asking
+		loadGenerator
 	}{
 		{fmt.Sprintf(heading, edgeNames), dnsperf{file, "udp", b.seconds(5, 2), 1}},
-		{fmt.Sprintf(heading+", queries faster than it answers", edgeNames), asker{file, 1, b.seconds(5, 2)}},
+		{fmt.Sprintf(heading+", queries faster than it answers", edgeNames), fastClient{file, 1, b.seconds(5, 2)}},
 	} {
 		results, err := b.rounds(ctx, servers, by)
 		if err != nil {
@@ -98,19 +99,21 @@ func (b *bench) edgeQueries(ctx context.Context) error {
 	return nil
 }
 
-// edgeRows compares with the document's figure, which is of one CPU that its server took all of.
+// edgeRows compares with the published figure, which is of a server that used one whole CPU.
 func edgeRows(servers []*peers.Server, results []figures) [][]string {
-	const document = 8740
-	rows := [][]string{{"server", "queries/s", "to the document's 8740", "CPU µs/query", "queries for a second of CPU", "to the document's", "memory MB", "of its core", "lost %"}}
+	const published = 8740
+	rows := [][]string{{"server", "queries/s", "ratio to the published figure of 8,740/s on one CPU", "CPU µs/query",
+		"queries per second of CPU", "ratio to that figure", "memory MB", "share of its core", "lost %"}}
 	for i, f := range results {
 		perCPU := 1e6 / f.cpu
-		rows = append(rows, []string{servers[i].Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, document), fmt.Sprintf("%.2f", f.cpu), fmt.Sprintf("%.0f", perCPU),
-			ratio(perCPU, document), fmt.Sprintf("%.0f", f.memory), fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.2f", f.lost)})
+		rows = append(rows, []string{servers[i].Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, published),
+			fmt.Sprintf("%.2f", f.cpu), fmt.Sprintf("%.0f", perCPU), ratio(perCPU, published),
+			fmt.Sprintf("%.0f", f.memory), fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.2f", f.lost)})
 	}
 	return rows
 }
 
-// answering waits for the right answer to a question.
+// answering waits for the correct answer to a question.
 func answering(ctx context.Context, s *peers.Server, q query) error {
 	client := dns.Client{Timeout: time.Second}
 	var last error
@@ -127,7 +130,8 @@ func answering(ctx context.Context, s *peers.Server, q query) error {
 
 // edgeCalls measures single calls while ten thousand applications have ten rules each.
 func (b *bench) edgeCalls(ctx context.Context) error {
-	s, err := peers.Nameplane(b.nameplane).Start(ctx, nil, peers.Options{Ready: time.Minute, Config: "apps: {listen: \"127.0.0.1:0\"}\n"})
+	s, err := peers.Nameplane(b.nameplane).Start(ctx, nil,
+		peers.Options{Ready: time.Minute, Config: "apps: {listen: \"127.0.0.1:0\"}\n"})
 	if err != nil {
 		return err
 	}
@@ -160,7 +164,10 @@ func (b *bench) edgeCalls(ctx context.Context) error {
 		{"list the rules of an application", func(int) error { return e.call("GET", app()+"/dns_rules", "", nil) }},
 		{"one rule", func(int) error { return e.call("GET", app()+"/dns_rules/rule3", "", nil) }},
 		{"switch one rule", func(n int) error { return e.call("PUT", app()+"/dns_rules/rule3", state(n), nil) }},
-		{"switch all ten rules of an application", func(n int) error { return e.call("PUT", app()+"/dns_rules", state(n), nil) }},
+		{"switch all ten rules of an application", func(n int) error {
+			return e.call("PUT", app()+"/dns_rules", state(n),
+				nil)
+		}},
 		{"a page of applications with their rules", func(int) error {
 			return e.call("GET", fmt.Sprintf("/mep/config?marker=app-%d", rand.IntN(apps)), "", nil)
 		}},
@@ -180,7 +187,7 @@ func (b *bench) edgeCalls(ctx context.Context) error {
 	} {
 		w := writers{count: 1, length: b.seconds(5, 1)}
 		if c.name == last {
-			w.calls = min(apps, 2000) // each can be ended once
+			w.calls = min(apps, 2000) // each can be terminated once
 		}
 		got := w.run(func(_, n int) error { return c.call(n) })
 		if got.Errors > 0 {
@@ -192,7 +199,7 @@ func (b *bench) edgeCalls(ctx context.Context) error {
 	return nil
 }
 
-// edge calls the platform's doors.
+// edge is a client of the platform's APIs.
 type edge struct {
 	base, token string
 	http        *http.Client
@@ -200,7 +207,8 @@ type edge struct {
 
 func newEdge(s *peers.Server) (*edge, error) {
 	token, err := s.Token()
-	return &edge{s.HTTP, token, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}}, err
+	return &edge{s.HTTP, token, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+		Timeout: 30 * time.Second}}, err
 }
 
 func (e *edge) call(method, path, body string, reply any) error {
@@ -227,7 +235,7 @@ func (e *edge) call(method, path, body string, reply any) error {
 	return json.Unmarshal(text, reply)
 }
 
-// applications is the same caller at the applications' own listener.
+// applications returns a client for the listener of the applications (Mp1).
 func (e *edge) applications(s *peers.Server) (*edge, error) {
 	text, err := os.ReadFile(filepath.Join(s.Dir, "data", "addresses.json"))
 	var at struct{ Apps string }
@@ -242,10 +250,11 @@ func edgeTask(n int) string {
 	for i := range rules {
 		rules[i] = edgeRule(fmt.Sprintf("rule%d", i), 2_000_000+n)
 	}
-	return fmt.Sprintf(`{"appName":"task-%d","appSupportMp1":true,"appTrafficRule":[],"appDNSRule":[%s]}`, n, strings.Join(rules, ","))
+	return fmt.Sprintf(`{"appName":"task-%d","appSupportMp1":true,"appTrafficRule":[],"appDNSRule":[%s]}`, n,
+		strings.Join(rules, ","))
 }
 
-// loadRecords brings the names of the document's test in by server management, a thousand a call.
+// loadRecords adds the names of the published test by server management, a thousand per call.
 func (e *edge) loadRecords() error {
 	const piece = 1000
 	for from := 0; from < edgeNames; from += piece {
@@ -266,7 +275,8 @@ func (e *edge) loadRecords() error {
 }
 
 func edgeRule(id string, n int) string {
-	return fmt.Sprintf(`{"dnsRuleId":%q,"domainName":"%s.app%d.edge.test","ipAddressType":"IP_V4","ipAddress":%q,"ttl":30,"state":"ACTIVE"}`,
+	return fmt.Sprintf(`{"dnsRuleId":%q,"domainName":"%s.app%d.edge.test",`+
+		`"ipAddressType":"IP_V4","ipAddress":%q,"ttl":30,"state":"ACTIVE"}`,
 		id, id, n, edgeAddr(n))
 }
 

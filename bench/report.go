@@ -13,7 +13,7 @@ import (
 
 const reportFile = "docs/bench.md"
 
-// report is the text of a run: it goes to the terminal as it grows, and to a file at the end.
+// report is the text of a run. It is printed as it grows, and written to a file at the end.
 type report struct {
 	out  io.Writer
 	text strings.Builder
@@ -21,7 +21,7 @@ type report struct {
 
 func newReport(out io.Writer, quick bool) *report {
 	r := &report{out: out}
-	r.add("# Measured\n\nMade by `make bench`. %s\n", machine())
+	r.add("# Measured\n\nWritten by `make bench`. %s\n", machine())
 	if quick {
 		r.add("\nShort rounds (-quick): these figures show that the harness works, nothing more.\n")
 	}
@@ -38,7 +38,7 @@ func (r *report) note(format string, args ...any) {
 	r.add("\n"+format+"\n", args...)
 }
 
-// table writes a heading and a Markdown table; the first row holds the titles.
+// table writes a heading and a Markdown table. The first row contains the titles.
 func (r *report) table(heading string, rows [][]string) {
 	r.add("\n## %s\n\n", heading)
 	for i, row := range rows {
@@ -53,8 +53,8 @@ func (r *report) write() error {
 	return os.WriteFile(reportFile, []byte(r.text.String()), 0o644)
 }
 
-// servers writes the comparison over one transport. The measure of all is the
-// better of Knot and NSD, the two fastest.
+// servers writes the comparison over one transport. All ratios are to the better of Knot and NSD, the two fastest
+// servers.
 func (r *report) servers(transport string, servers []*peers.Server, results []figures) {
 	var best figures
 	for i, s := range servers {
@@ -66,21 +66,24 @@ func (r *report) servers(transport string, servers []*peers.Server, results []fi
 			best.cpu = results[i].cpu
 		}
 	}
-	rows := [][]string{{"server", "queries/s", "to the better of Knot and NSD", "CPU µs/query", "to the better", "memory MB", "lost %"}}
+	rows := [][]string{{"server", "queries/s", "ratio to the better of Knot and NSD", "CPU µs/query",
+		"CPU ratio to the better", "memory MB", "lost %"}}
 	for i, s := range servers {
 		f := results[i]
 		rows = append(rows, []string{s.Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, best.qps),
 			fmt.Sprintf("%.2f", f.cpu), ratio(f.cpu, best.cpu), fmt.Sprintf("%.0f", f.memory), fmt.Sprintf("%.2f", f.lost)})
 	}
 	r.disturbed(results)
-	r.table(fmt.Sprintf("Queries over %s, %d names, server on one core, dnsperf on the other", strings.ToUpper(transport), zoneNames), rows)
+	r.table(fmt.Sprintf("Queries over %s, %d names, server on one core, dnsperf on the other",
+		strings.ToUpper(transport), zoneNames), rows)
 }
 
-// disturbed warns when there was no round with the machine to ourselves.
+// disturbed adds a warning when other programs used the machine in all rounds.
 func (r *report) disturbed(results []figures) {
 	for _, f := range results {
 		if f.disturbed() {
-			r.note("Other programs took %.0f %% of the machine in these rounds: the figures are too low, run again when it is quiet.", f.others)
+			r.note("Other programs took %.0f %% of the machine in these rounds: the figures are too low, "+
+				"run again when the machine is quiet.", f.others)
 			return
 		}
 	}
@@ -93,14 +96,14 @@ func ratio(a, b float64) string {
 	return fmt.Sprintf("%.2fx", a/b)
 }
 
-// machine tells what matters of it and nothing that names it.
+// machine describes the machine without identifying it.
 func machine() string {
 	var u syscall.Utsname
 	kernel := "unknown"
 	if err := syscall.Uname(&u); err == nil {
 		var b []byte
 		for _, c := range u.Release {
-			if c == 0 || c == '-' { // what follows names the builder
+			if c == 0 || c == '-' { // the rest identifies the builder
 				break
 			}
 			b = append(b, byte(c))

@@ -13,9 +13,8 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// rest measures acknowledged changes: ours by REST, BIND's by dynamic update,
-// on the same zone and disk. Nothing is pinned here: a server that waits for
-// the disk leaves its core to others.
+// rest measures acknowledged changes, of nameplane by REST and of BIND by dynamic update, on the same zone and disk.
+// No process is pinned here: a server that waits for the disk leaves its core to others.
 func (b *bench) rest(ctx context.Context) error {
 	zone, err := writeZone(b.dir, zoneNames)
 	if err != nil {
@@ -90,8 +89,8 @@ func (b *bench) restChanges(ctx context.Context, zone peers.Zone) ([][]string, e
 	return rows, nil
 }
 
-// updates are RFC 2136 messages over UDP without a signature, one at a time
-// for each writer: replace the addresses of a name, wait for NOERROR.
+// updates measures RFC 2136 messages over UDP without a signature, one at a time for each writer: replace the
+// addresses of a name, wait for NOERROR.
 func (b *bench) updates(ctx context.Context, zone peers.Zone) ([][]string, error) {
 	s, err := peers.BIND().Start(ctx, []peers.Zone{zone}, peers.Options{Update: true, Ready: time.Minute})
 	if err != nil {
@@ -143,7 +142,7 @@ func update(conn *dns.Conn, n int) error {
 	return nil
 }
 
-// served checks that an acknowledged change is what the server answers.
+// served checks that the server answers with an acknowledged change.
 func served(addr, name, address string) error {
 	r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), addr)
 	if err != nil {
@@ -155,7 +154,7 @@ func served(addr, name, address string) error {
 	return nil
 }
 
-// syncTime is the median time to make 4 KB durable: the floor of a single change.
+// syncTime returns the median time to write 4 KB durably: the lower bound of a single change.
 func syncTime(dir string) (time.Duration, error) {
 	f, err := os.Create(filepath.Join(dir, "sync"))
 	if err != nil {

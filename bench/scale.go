@@ -8,10 +8,10 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// scale measures ours with a million names: import, memory, restart; and idle.
+// scale measures nameplane with a million names: import, memory, restart; and idle memory.
 func (b *bench) scale(ctx context.Context) error {
 	if b.nameplane == "" {
-		return nil // said when it was looked for
+		return nil // built has added a note
 	}
 	names := 1_000_000
 	if b.quick {
@@ -29,7 +29,7 @@ func (b *bench) scale(ctx context.Context) error {
 	return b.grow(ctx, s, zone, names)
 }
 
-// grow brings the zone into an empty server and restarts it.
+// grow imports the zone into an empty server and restarts it.
 func (b *bench) grow(ctx context.Context, s *peers.Server, zone peers.Zone, names int) error {
 	idle, err := settled(s)
 	if err != nil {
@@ -40,7 +40,7 @@ func (b *bench) grow(ctx context.Context, s *peers.Server, zone peers.Zone, name
 		return err
 	}
 	imported := time.Since(start)
-	last := host(names - 2) // a name that is no alias
+	last := host(names - 2) // a name that is not an alias
 	if err := served(s.Addr, last.name(), last.v4()); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (b *bench) grow(ctx context.Context, s *peers.Server, zone peers.Zone, name
 		return err
 	}
 	perName := func(bytes int64) string {
-		return fmt.Sprintf("%.0f MB, %.0f bytes a name", float64(bytes)/1e6, float64(bytes)/float64(names))
+		return fmt.Sprintf("%.0f MB, %.0f bytes per name", float64(bytes)/1e6, float64(bytes)/float64(names))
 	}
 	b.report.table(fmt.Sprintf("nameplane with %d names", names), [][]string{
 		{"", "measured"},
@@ -70,7 +70,7 @@ func (b *bench) grow(ctx context.Context, s *peers.Server, zone peers.Zone, name
 	return nil
 }
 
-// restarted is the time from starting the process to a right answer.
+// restarted returns the time from the start of the process to a correct answer.
 func restarted(ctx context.Context, s *peers.Server, h host) (time.Duration, error) {
 	s.Process.Stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -86,7 +86,7 @@ func restarted(ctx context.Context, s *peers.Server, h host) (time.Duration, err
 	return taken, served(s.Addr, h.name(), h.v4())
 }
 
-// settled is resident memory after a moment without work.
+// settled returns the resident memory after a pause without work.
 func settled(s *peers.Server) (int64, error) {
 	time.Sleep(3 * time.Second)
 	u, err := s.Usage()

@@ -13,18 +13,17 @@ import (
 
 const generateArg = "generate" // runs this program as the source of changes
 
-// spec tells the source of changes what to do; it comes by stdin because it holds a token.
+// spec configures the source of changes. It is passed by stdin because it contains a token.
 type spec struct {
-	URL, Token, Zone string // no URL: the source answers itself
-	Rate, Batch      int    // changes a second, and in a request
+	URL, Token, Zone string // without URL, the source answers itself
+	Rate, Batch      int    // changes per second, and per request
 	Length           time.Duration
 }
 
-// sourceConns are enough for the pace when a request takes 30 ms.
+// sourceConns is enough for the rate when a request takes 30 ms.
 const sourceConns = 32
 
-// generate is a process of its own so that all its threads can be kept on the
-// clients' core.
+// generate runs in its own process, so that all its threads can be kept on the clients' core.
 func generate(in io.Reader, out io.Writer) error {
 	var s spec
 	if err := json.NewDecoder(in).Decode(&s); err != nil {
@@ -56,14 +55,15 @@ func generate(in io.Reader, out io.Writer) error {
 		if s.Batch == 1 {
 			return conns[writer].put(sets[n%len(sets)], newAddress(n))
 		}
-		return conns[writer].post(sets, n*s.Batch, s.Batch)
+		return conns[writer].postBatch(sets, n*s.Batch, s.Batch)
 	})
 	done.PerSec *= float64(s.Batch)
-	return json.NewEncoder(out).Encode(sourced{done, (ownCPU() - before).Seconds() * 1000 / float64(max(1, done.Done*s.Batch))})
+	cpu := (ownCPU() - before).Seconds() * 1000 / float64(max(1, done.Done*s.Batch))
+	return json.NewEncoder(out).Encode(sourceResult{done, cpu})
 }
 
-// answerAll says yes to every request of a connection and does nothing, for as
-// little CPU as it can: net/http would take as much as the client.
+// answerAll confirms every request without work, with as little CPU as possible: net/http would take as much as the
+// client.
 func answerAll(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -86,11 +86,12 @@ func answerOne(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		n, _ := strconv.Atoi(fields.Get("Content-Length")) // absent is 0
+		n, _ := strconv.Atoi(fields.Get("Content-Length")) // 0 when absent
 		if _, err := r.Discard(n); err != nil {
 			return
 		}
-		if _, err := io.WriteString(conn, "HTTP/1.1 "+strconv.Itoa(http.StatusOK)+" OK\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+		if _, err := io.WriteString(conn,
+			"HTTP/1.1 "+strconv.Itoa(http.StatusOK)+" OK\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
 			return
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/nameplane/nameplane/test/peers"
 )
 
-// transfer measures AXFR of a million names, by a client that counts records and reads nothing of them, so that it is the
-// servers that take the time.
+// transfer measures AXFR of a million names. The client counts records and does not parse them, so that the servers
+// are the limit.
 func (b *bench) transfer(ctx context.Context) error {
 	names := 1_000_000
 	if b.quick {
@@ -26,12 +26,12 @@ func (b *bench) transfer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"server", "seconds", "to Knot", "records", "MB", "CPU s"}}
+	rows := [][]string{{"server", "seconds", "ratio to Knot", "records", "MB", "CPU s"}}
 	var knot float64
 	var list []axfrResult
 	for _, p := range b.programs() {
 		if p.Name == "BIND" || p.Name == "CoreDNS" {
-			continue // neither is a match for the two
+			continue // both are much slower
 		}
 		s, err := p.Start(ctx, []peers.Zone{zone}, peers.Options{Core: serverCore, Ready: 3 * time.Minute, Transfer: true})
 		if err != nil {
@@ -49,7 +49,7 @@ func (b *bench) transfer(ctx context.Context) error {
 	}
 	for _, r := range list {
 		rows = append(rows, []string{r.name, fmt.Sprintf("%.2f", r.took.Seconds()), ratio(r.took.Seconds(), knot),
-			fmt.Sprint(r.records), fmt.Sprintf("%.0f", float64(r.octets)/1e6), fmt.Sprintf("%.2f", r.cpu.Seconds())})
+			fmt.Sprint(r.records), fmt.Sprintf("%.0f", float64(r.size)/1e6), fmt.Sprintf("%.2f", r.cpu.Seconds())})
 	}
 	b.report.table(fmt.Sprintf("AXFR of %d names, server on one core", names), rows)
 	return nil
@@ -61,10 +61,10 @@ type axfrResult struct {
 	took    time.Duration
 	cpu     time.Duration
 	records int
-	octets  int64
+	size    int64
 }
 
-// fastest is the best of five: whatever else the machine does can only make one slower.
+// fastest returns the best of five transfers: other load of the machine can only make one slower.
 func fastest(s *peers.Server) (best axfrResult, err error) {
 	for i := range 5 {
 		before, err := s.Usage()
@@ -87,7 +87,7 @@ func fastest(s *peers.Server) (best axfrResult, err error) {
 	return best, nil
 }
 
-// axfr transfers the zone and counts. The end is a message whose last record is an SOA, as the first one's first is.
+// axfr transfers the zone and counts. The last message ends with an SOA, as the first one begins with one.
 func axfr(addr string) (r axfrResult, err error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
@@ -120,8 +120,8 @@ func axfr(addr string) (r axfrResult, err error) {
 			return r, errors.New("the transfer was refused")
 		}
 		r.records += int(binary.BigEndian.Uint16(msg[6:]))
-		r.octets += int64(len(msg))
-		// A full message tells nothing; only one that is not full can be the last, and is worth a look.
+		r.size += int64(len(msg))
+		// Parse a message only when the buffer is empty: only such a message can be the last.
 		if in.Buffered() == 0 {
 			m := new(dns.Msg)
 			if err := m.Unpack(msg); err != nil {

@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// changes is what a number of writers achieved.
+// changes is the result of a number of writers.
 type changes struct {
 	Done     int
 	Errors   int
-	First    string // the first error, so that a count is not all there is
+	First    string // the first error, for the report
 	PerSec   float64
 	P50, P99 time.Duration
 }
 
-// writers run one change after another, each starting when its last was
-// acknowledged, or at a common pace.
+// writers make one change after another. Each begins when its last change was acknowledged, or at a common rate.
 type writers struct {
 	count  int
 	length time.Duration
-	rate   int // changes a second of all together; 0 is as fast as they can
-	calls  int // how many changes; 0 is as many as fit into length
+	rate   int // changes per second of all together; 0 is as fast as possible
+	calls  int // number of changes; 0 is as many as fit into length
 }
 
-// run calls change with a number that is different each time, so that every
-// change changes something.
+// run calls change with a different number each time, so that every change changes something.
 func (w writers) run(change func(writer, n int) error) changes {
 	var next atomic.Int64
 	taken := make([][]time.Duration, w.count)
@@ -41,7 +39,7 @@ func (w writers) run(change func(writer, n int) error) changes {
 				if w.rate > 0 {
 					due := time.Duration(n) * time.Second / time.Duration(w.rate)
 					if due > w.length {
-						return // not after waiting for it: that would count as time
+						return // return before the wait, which would count as time
 					}
 					time.Sleep(time.Until(begin.Add(due)))
 				}
@@ -81,7 +79,7 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
 }
 
-// newAddress is a different address for each number.
+// newAddress returns a different address for each number.
 func newAddress(n int) string {
 	return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255)
 }

@@ -13,14 +13,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// documentArg runs this program as the server that the MEC DNS document describes: miekg/dns answers each question with
-// a look into bbolt. Its figures were measured on a machine nobody has; this one is measured beside ours.
-const documentArg = "document"
+// baselineArg runs this program as a simple server in the design of a published MEC DNS system: miekg/dns, which
+// reads each answer from bbolt. The published figure is of another machine; this server is measured on the same one
+// as nameplane.
+const baselineArg = "baseline"
 
-var documentBucket = []byte("records")
+var baselineBucket = []byte("records")
 
-// document serves count names of edgeName on the port until it is told to end.
-func document(dir, port, count string) error {
+// baseline serves count names of edgeName on the port until SIGTERM.
+func baseline(dir, port, count string) error {
 	db, err := bbolt.Open(filepath.Join(dir, "records.db"), 0o600, nil)
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func document(dir, port, count string) error {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		b, err := tx.CreateBucket(documentBucket)
+		b, err := tx.CreateBucket(baselineBucket)
 		for i := 0; i < n && err == nil; i++ {
 			err = b.Put([]byte(edgeName(i)), append(binary.BigEndian.AppendUint32(nil, 30), edgeAddr(i).To4()...))
 		}
@@ -56,7 +57,7 @@ func answerFrom(db *bbolt.DB, w dns.ResponseWriter, q *dns.Msg) {
 	m.Authoritative = true
 	name := dns.CanonicalName(q.Question[0].Name)
 	_ = db.View(func(tx *bbolt.Tx) error {
-		v := tx.Bucket(documentBucket).Get([]byte(name))
+		v := tx.Bucket(baselineBucket).Get([]byte(name))
 		if len(v) != 8 {
 			m.Rcode = dns.RcodeNameError
 			return nil
@@ -65,5 +66,5 @@ func answerFrom(db *bbolt.DB, w dns.ResponseWriter, q *dns.Msg) {
 		m.Answer = append(m.Answer, &dns.A{Hdr: h, A: net.IP(append([]byte(nil), v[4:]...))})
 		return nil
 	})
-	_ = w.WriteMsg(m) // a client that is gone is not waited for
+	_ = w.WriteMsg(m) // a lost reply counts as lost at the client
 }
