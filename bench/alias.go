@@ -177,6 +177,7 @@ func followed(ctx context.Context, addr, name, want string, timeout time.Duratio
 	}
 }
 
+// serialOf returns the serial of the zone, or 0 when the server does not answer.
 func serialOf(addr string) uint32 {
 	r, err := dns.Exchange(new(dns.Msg).SetQuestion(zoneName, dns.TypeSOA), addr)
 	if err != nil || len(r.Answer) == 0 {
@@ -229,6 +230,7 @@ func (b *bench) propagation(ctx context.Context, up *authority) error {
 	return b.changes(ctx, up, s, secondaries)
 }
 
+// changes measures how long each of several changes takes to reach all secondaries, and the size of the IXFR.
 func (b *bench) changes(ctx context.Context, up *authority, s *peers.Server, secondaries []*peers.Server) error {
 	rounds := 30
 	if b.quick {

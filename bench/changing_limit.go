@@ -91,6 +91,7 @@ func comparisonRows(all []load, results [][]comparison) [][]string {
 
 type comparisons []comparison
 
+// undisturbed returns the comparisons during which other programs used little CPU, or all when there are none.
 func undisturbed(list []comparison) comparisons {
 	var quiet comparisons
 	for _, p := range list {

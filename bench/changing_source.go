@@ -89,6 +89,8 @@ func (s askChanges) request(first int) []byte {
 		"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 }
 
+// dial opens a connection to the server, or to an echo in the control. It does not use package net, so that the client
+// can poll the socket between its questions.
 func (s askChanges) dial() (*changeConn, error) {
 	conn := &changeConn{in: make([]byte, 0, 1<<17)}
 	if s.Addr == "" {
@@ -248,6 +250,7 @@ type echo struct {
 	reply []byte
 }
 
+// newEcho returns an echo whose replies have the length of the server's: 640 bytes per change.
 func newEcho(fd, batch int) *echo {
 	body := bytes.Repeat([]byte{' '}, 640*batch)
 	return &echo{fd: fd, in: make([]byte, 1<<17),

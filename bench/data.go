@@ -95,6 +95,7 @@ func mix(n int) []query {
 	return list
 }
 
+// writeQueries writes the questions in the format of dnsperf.
 func writeQueries(dir string, list []query) (string, error) {
 	file := filepath.Join(dir, "queries")
 	f, err := os.Create(file)
@@ -125,6 +126,7 @@ func verify(addr string, list []query) error {
 	return nil
 }
 
+// lastAddress returns the address in the last answer record, which is the end of a CNAME chain.
 func lastAddress(m *dns.Msg) string {
 	if len(m.Answer) == 0 {
 		return ""

@@ -25,6 +25,7 @@ const (
 	rulesPerApp = 10
 )
 
+// edgeName returns a different name for each number, and edgeAddr its address.
 func edgeName(i int) string { return fmt.Sprintf("app%d.edge.test.", i) }
 
 func edgeAddr(i int) net.IP { return net.IPv4(10, byte(i>>16), byte(i>>8), byte(i)) }
@@ -245,6 +246,7 @@ func (e *edge) applications(s *peers.Server) (*edge, error) {
 	return &edge{at.Apps, e.token, e.http}, err
 }
 
+// edgeTask returns the body of a task that configures an application with ten rules.
 func edgeTask(n int) string {
 	rules := make([]string, rulesPerApp)
 	for i := range rules {
@@ -274,6 +276,7 @@ func (e *edge) loadRecords() error {
 	return nil
 }
 
+// edgeRule returns a rule as JSON. Rules of different numbers have different names and addresses.
 func edgeRule(id string, n int) string {
 	return fmt.Sprintf(`{"dnsRuleId":%q,"domainName":"%s.app%d.edge.test",`+
 		`"ipAddressType":"IP_V4","ipAddress":%q,"ttl":30,"state":"ACTIVE"}`,

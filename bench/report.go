@@ -89,6 +89,7 @@ func (r *report) disturbed(results []figures) {
 	}
 }
 
+// ratio returns a/b for a table, or "-" when b was not measured.
 func ratio(a, b float64) string {
 	if b == 0 {
 		return "-"

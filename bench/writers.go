@@ -59,6 +59,7 @@ func (w writers) run(change func(writer, n int) error) changes {
 	return summary(slices.Concat(taken...), slices.Concat(failed...), time.Since(begin))
 }
 
+// summary computes rate and percentiles. Failed changes count only as errors.
 func summary(taken []time.Duration, failed []error, length time.Duration) changes {
 	c := changes{Done: len(taken), Errors: len(failed), PerSec: float64(len(taken)) / length.Seconds()}
 	if len(failed) > 0 {

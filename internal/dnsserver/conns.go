@@ -10,10 +10,10 @@ import (
 // connTable enforces the limits on TCP connections.
 //
 // At the limit of all connections, it closes the one that was idle longest to admit a new one. When none is idle, it
-// closes one whose client does not read its replies. Refusing the new one instead would let the clients that hold all
-// connections keep everybody else out, and clients must expect an idle connection to be closed (RFC 7766 §6.2.3). A
-// connection with half a message counts as idle, because sending half a message would be the cheapest method to hold
-// a connection. At the limit of one client, its newest connection is refused, so that it cannot close connections of
+// closes one whose client does not read its replies. Refusing the new connection instead would let the clients that
+// hold all connections lock out the others. Clients must expect an idle connection to be closed (RFC 7766 §6.2.3). A
+// connection with half a message counts as idle: otherwise half a message would be the cheapest method to hold a
+// connection. At the limit of one client, its newest connection is refused, so that it cannot close connections of
 // other clients.
 type connTable struct {
 	cfg TCPConfig

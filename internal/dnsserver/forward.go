@@ -31,8 +31,8 @@ type Forwarder interface {
 // Queries beyond it get SERVFAIL, so that hanging upstreams do not take memory from the zones.
 const maxForwarded = 2048
 
-// initialReplySize is the first buffer for replies that are not written directly into the reply. Larger replies are
-// requested again with more room.
+// initialReplySize is the size of the first buffer for answers of the forwarder that cannot be written directly into
+// the reply. Larger answers are requested again with a larger buffer.
 const initialReplySize = 4096
 
 // forwards is the state of a handler for the part of a query that our zones do not answer.

@@ -124,8 +124,9 @@ func (s *segments) runLength(replies []mmsghdr, from int) int {
 	return len(replies) - from
 }
 
-// split returns the single replies of a message that the kernel refused. When the segments are too large for the path
-// to that client, or the socket cannot send segments, it also lowers s.largest, so that this size is not tried again.
+// split returns the single replies of a message that the kernel refused. The segments may be too large for the path
+// to that client, or the socket may not support segments. Then split also lowers s.largest, so that this size is not
+// tried again.
 func (s *segments) split(m *mmsghdr, errno syscall.Errno) []mmsghdr {
 	parts := unsafe.Slice(m.hdr.Iov, int(m.hdr.Iovlen))
 	switch errno {

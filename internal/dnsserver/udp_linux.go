@@ -249,8 +249,8 @@ func sourceAddrPort(name *unix.RawSockaddrInet6, addr netip.Addr) netip.AddrPort
 	return netip.AddrPortFrom(addr, uint16(port[0])<<8|uint16(port[1]))
 }
 
-// sendNow sends a message outside the batches, if the socket's buffer has room. It does not wait for room, because
-// the write deadline of the socket would also apply to the batches.
+// sendNow sends a message outside the batches, if the socket's buffer has room. It does not wait for room: a socket
+// has one writer at a time, so the wait would also block the batches.
 func sendNow(u *udpSocket, message, source []byte, to netip.AddrPort) error {
 	raw, err := u.conn.SyscallConn()
 	if err != nil {

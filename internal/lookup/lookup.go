@@ -55,9 +55,9 @@ type Reply struct {
 	Additionals   int
 	Zone          *zone.Nodes // the zone of the question; nil when it is in none of ours
 
-	// Encloser is the offset in the question's name at which its closest encloser begins, if the wildcard below that
-	// answers for the name (RFC 4592 §3.3.1), and 0 otherwise. It is not set for overlays and for later names of a
-	// chain.
+	// Encloser is the offset in the question's name at which its closest encloser begins. It is set when the wildcard
+	// below the encloser answers for the name (RFC 4592 §3.3.1), and 0 otherwise. It is not set for overlays and for
+	// later names of a chain.
 	Encloser int
 
 	// Rotation selects the record with which the sets of an overlay begin. The caller increments it from question to

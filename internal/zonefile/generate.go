@@ -11,9 +11,9 @@ import (
 // the work that one line can cause.
 const maxGenerated = 2048
 
-// maxGenerate limits the records that all $GENERATE lines of a file and its includes produce: every address of a /16
-// once, the largest reverse zone that such lines are written for. Without a limit, a line of forty bytes fills the
-// memory.
+// maxGenerate limits the records that all $GENERATE lines of a file and its includes produce. It is one record for
+// every address of a /16, the largest reverse zone that such lines are written for. Without a limit, a line of forty
+// bytes fills the memory.
 const maxGenerate = 65536
 
 // generate reads BIND's `$GENERATE start-stop[/step] record`. In the record, $ or ${offset[,width[,base]]} is

@@ -3,9 +3,11 @@
 // Start with Parse in parse.go and Write in write.go. A Stage in stage.go sorts the records of a large file on disk.
 //
 // The DNS library reads record data, through package rr. This package reads lines, parentheses, directives and the
-// fields before the data. The library's reader of whole files is not used for four reasons: it joins words around a
-// line break inside parentheses, it reads "m" as a TTL of 0, it ignores $TTL in $GENERATE, and it opens any file of the
-// system for a $GENERATE that produces $INCLUDE lines.
+// fields before the data. It does not use the library's reader of whole files, because that reader
+//   - joins words around a line break inside parentheses,
+//   - reads "m" as a TTL of 0,
+//   - ignores $TTL in $GENERATE, and
+//   - opens any file of the system for a $GENERATE that produces $INCLUDE lines.
 package zonefile
 
 import (
