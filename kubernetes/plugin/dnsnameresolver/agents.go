@@ -15,7 +15,7 @@ import (
 func (e *engine) agentInformer() cache.Controller {
 	var mu sync.Mutex // the informer calls from one goroutine, but says so nowhere
 	known := map[string]*discoveryv1.EndpointSlice{}
-	tell := func(change func()) {
+	update := func(change func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		change()
@@ -23,7 +23,7 @@ func (e *engine) agentInformer() cache.Controller {
 	}
 	set := func(v any) {
 		if s, ok := v.(*discoveryv1.EndpointSlice); ok {
-			tell(func() { known[s.Name] = s })
+			update(func() { known[s.Name] = s })
 		}
 	}
 	lw := cache.NewFilteredListWatchFromClient(e.store.core.DiscoveryV1().RESTClient(), "endpointslices", e.opts.service.namespace,
@@ -34,7 +34,7 @@ func (e *engine) agentInformer() cache.Controller {
 		ListerWatcher: lw, ObjectType: &discoveryv1.EndpointSlice{},
 		Handler: cache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, v any) { set(v) }, DeleteFunc: func(v any) {
 			if key, err := cache.DeletionHandlingObjectToName(v); err == nil {
-				tell(func() { delete(known, key.Name) })
+				update(func() { delete(known, key.Name) })
 			}
 		}},
 	})

@@ -36,7 +36,7 @@ func newAlone(t *testing.T) *alone {
 
 func (a *alone) learn(i int, ttl time.Duration) {
 	addr := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
-	l := learn.Lesson{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA, Addrs: []learn.Address{{Addr: addr, TTL: ttl}}}
+	l := learn.Observation{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA, Addrs: []learn.Address{{Addr: addr, TTL: ttl}}}
 	if gen, _ := a.o.note(a.rules, l, a.now); gen > 0 {
 		a.write()
 	}

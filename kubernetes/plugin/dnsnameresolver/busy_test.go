@@ -78,7 +78,7 @@ func TestDepartedAreForgotten(t *testing.T) {
 			ttl = time.Second
 		}
 		for n := range 2 {
-			l := learn.Lesson{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
+			l := learn.Observation{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
 			for k := range 4000 {
 				l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: ttl})
 			}
@@ -92,13 +92,13 @@ func TestDepartedAreForgotten(t *testing.T) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	known := 0
-	for at, o := range e.departed {
+	for at, o := range e.deleted {
 		known += o.known
 		if i := o.key.Name; i == "o29" || i < "o2" {
 			t.Errorf("%v is remembered", at)
 		}
 	}
 	if known > maxKnown || known < maxKnown-9000 {
-		t.Errorf("%d addresses of %d objects are remembered", known, len(e.departed))
+		t.Errorf("%d addresses of %d objects are remembered", known, len(e.deleted))
 	}
 }

@@ -75,7 +75,7 @@ func defaults() options {
 
 // property is an option: how many arguments it takes, and what reads them.
 type property struct {
-	least, most int
+	minArgs, maxArgs int
 	set         func(*caddy.Controller, *options, []string) error
 }
 
@@ -114,7 +114,7 @@ func parse(c *caddy.Controller) (options, error) {
 				return o, c.Errf("unknown property %q", c.Val())
 			}
 			args := c.RemainingArgs()
-			if len(args) < p.least || len(args) > p.most {
+			if len(args) < p.minArgs || len(args) > p.maxArgs {
 				return o, c.ArgErr()
 			}
 			if err := p.set(c, &o, args); err != nil {
@@ -142,8 +142,8 @@ func (o *options) check(c *caddy.Controller) error {
 }
 
 // plain is a property whose arguments are taken as they are.
-func plain(least, most int, set func(*options, []string)) property {
-	return property{least, most, func(_ *caddy.Controller, o *options, args []string) error {
+func plain(minArgs, maxArgs int, set func(*options, []string)) property {
+	return property{minArgs, maxArgs, func(_ *caddy.Controller, o *options, args []string) error {
 		set(o, args)
 		return nil
 	}}

@@ -36,7 +36,7 @@ func newCrowd(names int) *crowd {
 func (c *crowd) learn() {
 	c.names++
 	a := netip.AddrFrom4([4]byte{198, 51, byte(c.names >> 8), byte(c.names)})
-	c.note(c.rules, learn.Lesson{Name: fmt.Sprintf("n%d.example.com.", c.names), Type: dns.TypeA, Addrs: []learn.Address{{Addr: a, TTL: time.Minute}}}, c.now)
+	c.note(c.rules, learn.Observation{Name: fmt.Sprintf("n%d.example.com.", c.names), Type: dns.TypeA, Addrs: []learn.Address{{Addr: a, TTL: time.Minute}}}, c.now)
 }
 
 // write is what one write does while questions wait.
@@ -46,7 +46,7 @@ func (c *crowd) write() {
 		return
 	}
 	got := c.live.DeepCopy()
-	got.Status.ResolvedNames = listOf(c.live, w.want)
+	got.Status.ResolvedNames = toStatusList(c.live, w.want)
 	c.done(w, got, c.rules, c.now)
 }
 

@@ -26,7 +26,7 @@ import (
 
 const (
 	syncWait    = 5 * time.Second // for the first list of objects; after that we serve without
-	maxDeparted = 1024
+	maxDeleted = 1024
 	// linger is how long answers for a deleted object are still held: one that is deleted by hand, or with its rule for a moment, is made
 	// again, and the firewall may have had its name all the while.
 	linger = 2 * time.Second
@@ -35,7 +35,7 @@ const (
 	minCoalesce, maxCoalesce = 5 * time.Millisecond, 50 * time.Millisecond
 	// Each entry of an object makes every write of it dearer for the API server, which reads and writes all of them several
 	// times: 40 ms of CPU for 130 entries were measured. So that the wait grows with them, up to a limit.
-	coalesceEach, coalesceMost = 500 * time.Microsecond, 150 * time.Millisecond
+	coalescePerEntry, maxCoalesceExtra = 500 * time.Microsecond, 150 * time.Millisecond
 )
 
 // engine is what stands behind all server blocks with the same options.
@@ -61,13 +61,13 @@ type engine struct {
 
 	mu       sync.Mutex // guards all below
 	objects  map[types.NamespacedName]*object
-	departed map[place]*object // deleted ones, of which clients may still use addresses
+	deleted map[patternKey]*object // deleted ones, of which clients may still use addresses
 	fresh    []*object         // not in the tree yet
 	seq      uint64
 }
 
 // place is a pattern in a namespace. There is one active object for it: the one seen first.
-type place struct {
+type patternKey struct {
 	namespace string
 	pattern   enforce.Pattern
 }
@@ -76,9 +76,9 @@ func newEngine(o options, s *store) *engine {
 	e := &engine{
 		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit, Special: specialaddr.Table{NAT64: o.nat64}},
 		rules:   learn.Rules{MinTTL: o.minTTL, MaxTTL: o.maxTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
-		cluster: networks{moved: make(chan struct{}, 1), of: map[string][]learn.Network{}},
+		cluster: networks{changed: make(chan struct{}, 1), byObject: map[string][]learn.Network{}},
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
-		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, departed: map[place]*object{},
+		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, deleted: map[patternKey]*object{},
 	}
 	e.recent.now.Store(time.Now().Unix())
 	host, _ := os.Hostname()
@@ -92,11 +92,11 @@ func newEngine(o options, s *store) *engine {
 
 // learn takes the lesson of a reply for all objects that its name is in, and waits for what the options say. waited tells
 // whether there was something to wait for, and err how that failed.
-func (e *engine) learn(ctx context.Context, objects []*object, l learn.Lesson, asker netip.Addr) (waited bool, err error) {
-	tickets, what := e.take(objects, l)
+func (e *engine) learn(ctx context.Context, objects []*object, l learn.Observation, client netip.Addr) (waited bool, err error) {
+	tickets, what := e.record(objects, l)
 	if e.hold != nil && len(what) > 0 {
 		if e.opts.wait == waitAgent {
-			return true, e.hold.Hold(ctx, asker, what)
+			return true, e.hold.Hold(ctx, client, what)
 		}
 		e.hold.Tell(what)
 	}
@@ -107,8 +107,8 @@ func (e *engine) learn(ctx context.Context, objects []*object, l learn.Lesson, a
 }
 
 // tell is learn without waiting.
-func (e *engine) tell(objects []*object, l learn.Lesson) {
-	if _, what := e.take(objects, l); e.hold != nil && len(what) > 0 {
+func (e *engine) notify(objects []*object, l learn.Observation) {
+	if _, what := e.record(objects, l); e.hold != nil && len(what) > 0 {
 		e.hold.Tell(what)
 	}
 }
@@ -120,14 +120,14 @@ type ticket struct {
 }
 
 // take brings a lesson to its objects, and makes what agents are told of it.
-func (e *engine) take(objects []*object, l learn.Lesson) (tickets []ticket, what []hold.Learned) {
+func (e *engine) record(objects []*object, l learn.Observation) (tickets []ticket, what []hold.Learned) {
 	now := e.store.clock.now()
 	l.Addrs = e.allowed(objects, l, now)
 	var patterns []string
 	for _, o := range objects {
 		gen, due := o.note(e.rules, l, now)
-		if heir := o.current(); heir != o {
-			o = heir
+		if successor := o.current(); successor != o {
+			o = successor
 			gen, due = o.note(e.rules, l, now)
 		}
 		switch {
@@ -151,8 +151,8 @@ func (e *engine) enqueue(o *object) {
 		e.queue.Add(o)
 		return
 	}
-	turn := minCoalesce + time.Duration(o.turn(o.text)*float64(maxCoalesce-minCoalesce))
-	e.queue.AddAfter(o, turn+min(time.Duration(o.count())*coalesceEach, coalesceMost))
+	delay := minCoalesce + time.Duration(o.rank(o.text)*float64(maxCoalesce-minCoalesce))
+	e.queue.AddAfter(o, delay+min(time.Duration(o.count())*coalescePerEntry, maxCoalesceExtra))
 }
 
 // maxMessages is how many messages to an agent one answer makes. Records of a set have one TTL (RFC 2181 §5.2); whoever gives each address
@@ -161,7 +161,7 @@ const maxMessages = 8
 
 // leases returns what the agents get: addresses with equal TTLs in one message. No address is leased for longer than its TTL
 // and the grace. Addresses beyond the bound join the last message, with the shortest lease of that one.
-func leases(pattern string, l learn.Lesson) []hold.Learned {
+func leases(pattern string, l learn.Observation) []hold.Learned {
 	var out []hold.Learned
 	for _, a := range l.Addrs {
 		lease := a.TTL + learn.Grace
@@ -179,7 +179,7 @@ func leases(pattern string, l learn.Lesson) []hold.Learned {
 }
 
 // allowed are the addresses of a lesson that the policy does not refuse.
-func (e *engine) allowed(objects []*object, l learn.Lesson, now time.Time) []learn.Address {
+func (e *engine) allowed(objects []*object, l learn.Observation, now time.Time) []learn.Address {
 	policy := e.policy
 	policy.Cluster = e.cluster.now.Load()
 	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
@@ -214,12 +214,12 @@ func (e *engine) waitStored(ctx context.Context, tickets []ticket) error {
 	defer timer.Stop()
 	for _, t := range tickets {
 		for {
-			ok, moved := t.object.isStored(t.gen)
+			ok, progress := t.object.isStored(t.gen)
 			if ok {
 				break
 			}
 			select {
-			case <-moved:
+			case <-progress:
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-timer.C:
@@ -272,12 +272,12 @@ func (e *engine) upsert(v any, back bool) {
 	}
 	e.seq++
 	o := newObject(live, p, e.replica, e.seq)
-	o.ofAll = &e.known
+	o.total = &e.known
 	e.objects[key] = o
 	e.fresh = append(e.fresh, o)
-	at := place{key.Namespace, p}
-	if old := e.departed[at]; old != nil {
-		delete(e.departed, at)
+	at := patternKey{key.Namespace, p}
+	if old := e.deleted[at]; old != nil {
+		delete(e.deleted, at)
 		if o.inherit(old, e.store.clock.now()) {
 			e.enqueue(o)
 		}
@@ -290,20 +290,20 @@ func (e *engine) removeLocked(key types.NamespacedName) {
 	if o == nil {
 		return
 	}
-	o.leave(time.Now())
+	o.markDeleted(time.Now())
 	time.AfterFunc(linger, e.signal)
 	delete(e.objects, key)
-	at := place{key.Namespace, o.pattern}
-	if before := e.departed[at]; before != nil {
+	at := patternKey{key.Namespace, o.pattern}
+	if before := e.deleted[at]; before != nil {
 		before.drop()
 	}
-	if len(e.departed) >= maxDeparted {
-		for _, before := range e.departed {
+	if len(e.deleted) >= maxDeleted {
+		for _, before := range e.deleted {
 			before.drop()
 		}
-		clear(e.departed)
+		clear(e.deleted)
 	}
-	e.departed[at] = o
+	e.deleted[at] = o
 	e.signal()
 }
 
@@ -311,11 +311,11 @@ func (e *engine) removeLocked(key types.NamespacedName) {
 // than one object may: whoever makes and deletes rules must not fill the memory.
 func (e *engine) forgetLocked() {
 	now, known := e.store.clock.now(), 0
-	left := slices.SortedFunc(maps.Values(e.departed), func(a, b *object) int { return cmp.Compare(a.leftSince(now), b.leftSince(now)) })
+	left := slices.SortedFunc(maps.Values(e.deleted), func(a, b *object) int { return cmp.Compare(a.deletedFor(now), b.deletedFor(now)) })
 	for _, o := range left {
 		n := o.inUse(now)
-		if known += n; known > maxKnown || n == 0 && o.leftSince(time.Now()) >= linger {
-			delete(e.departed, place{o.key.Namespace, o.pattern})
+		if known += n; known > maxKnown || n == 0 && o.deletedFor(time.Now()) >= linger {
+			delete(e.deleted, patternKey{o.key.Namespace, o.pattern})
 			o.drop()
 		}
 	}
@@ -331,9 +331,9 @@ func (e *engine) signal() {
 // rebuild makes the tree of what there is now, and returns what is new in it.
 func (e *engine) rebuild() []*object {
 	e.mu.Lock()
-	first := map[place]*object{}
+	first := map[patternKey]*object{}
 	for _, o := range e.objects {
-		at := place{o.key.Namespace, o.pattern}
+		at := patternKey{o.key.Namespace, o.pattern}
 		if have := first[at]; have == nil || o.seq < have.seq {
 			first[at] = o
 		}
@@ -342,8 +342,8 @@ func (e *engine) rebuild() []*object {
 	e.fresh = nil
 	live := len(first)
 	e.forgetLocked()
-	for at, o := range e.departed {
-		if first[at] == nil && o.leftSince(time.Now()) < linger {
+	for at, o := range e.deleted {
+		if first[at] == nil && o.deletedFor(time.Now()) < linger {
 			first[at] = o
 		}
 	}

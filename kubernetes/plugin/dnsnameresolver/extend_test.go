@@ -25,14 +25,14 @@ var extendStart = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 func entryOf(name string, failures int32, ends ...int32) learn.Entry {
 	e := learn.Entry{Name: name, Failures: failures}
 	for i, ttl := range ends {
-		e.Addrs = append(e.Addrs, learn.Held{Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), TTL: ttl, Last: extendStart})
+		e.Addrs = append(e.Addrs, learn.StoredAddress{Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), TTL: ttl, Last: extendStart})
 	}
 	return e
 }
 
 func objectOf(entries ...learn.Entry) *v1alpha1.DNSNameResolver {
 	o := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{UID: "one", ResourceVersion: "7"}}
-	o.Status.ResolvedNames = listOf(o, entries)
+	o.Status.ResolvedNames = toStatusList(o, entries)
 	return o
 }
 
@@ -136,7 +136,7 @@ func TestManyOperations(t *testing.T) {
 		}
 		o := newObject(objectOf(entries...), must.Pattern("*.example.com"), "replica", 1)
 		for _, e := range entries {
-			l := learn.Lesson{Name: e.Name, Type: dns.TypeA}
+			l := learn.Observation{Name: e.Name, Type: dns.TypeA}
 			for _, h := range e.Addrs {
 				l.Addrs = append(l.Addrs, learn.Address{Addr: h.Addr, TTL: time.Hour})
 			}

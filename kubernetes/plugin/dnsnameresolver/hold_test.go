@@ -219,7 +219,7 @@ func TestLingers(t *testing.T) {
 	}
 	r.api.create("*.example.com.")
 	eventually(t, "the new object", func() bool { return old.current() != old })
-	e.take([]*object{old}, learn.Lesson{Name: "b.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.2"), TTL: 30 * time.Second}}})
+	e.record([]*object{old}, learn.Observation{Name: "b.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.2"), TTL: 30 * time.Second}}})
 	r.want(name, "a.example.com. 192.0.2.1"+ok+"; b.example.com. 192.0.2.2"+ok)
 
 	r.api.remove(name)
@@ -235,13 +235,13 @@ func TestLingers(t *testing.T) {
 func (o *object) isGone() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.gone
+	return o.deletedAt
 }
 
 func (o *object) setGone(at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.gone = at
+	o.deletedAt = at
 }
 
 // TestPodAddress: an answer with the address of a pod does not open the firewall to it.
@@ -278,18 +278,18 @@ func TestEndpoints(t *testing.T) {
 
 // TestAgentsHear: a status is written as often as before where an agent, or all of them, have nothing else.
 func TestAgentsHear(t *testing.T) {
-	if newRig(t, nil).plugin.engine.agentsHear() {
+	if newRig(t, nil).plugin.engine.allAgentsConnected() {
 		t.Error("there are no agents, and all hear")
 	}
 	r, a := newAgent(t, nil)
 	e := r.plugin.engine
-	eventually(t, "the agent to hear", e.agentsHear)
+	eventually(t, "the agent to hear", e.allAgentsConnected)
 	e.hold.SetAgents([]string{a.endpoint, "127.0.0.1:1"})
-	if e.agentsHear() {
+	if e.allAgentsConnected() {
 		t.Error("one agent cannot be reached, and all hear")
 	}
 	e.hold.SetAgents(nil)
-	if e.agentsHear() {
+	if e.allAgentsConnected() {
 		t.Error("no agent is left, and all hear")
 	}
 }

@@ -74,7 +74,7 @@ func TestReusedName(t *testing.T) {
 			return o.failed > 0
 		})
 		for range 9 { // whatever is tried again
-			r.object(name).pause(0)
+			r.object(name).delayWrites(0)
 			r.plugin.engine.writeOne(t.Context(), r.object(name))
 		}
 		if got := words(r.api.get(name)); got != "b.example.org. 192.0.2.2" {
@@ -145,7 +145,7 @@ func TestRest(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
 	e, o := r.plugin.engine, r.object(name)
-	o.pause(time.Hour)
+	o.delayWrites(time.Hour)
 	r.authority.set("a.example.com. A", "a.example.com. 300 A 192.0.2.1")
 	r.ask(r.plugin, "a.example.com. A")
 	if after := e.writeOne(t.Context(), o); after < 59*time.Minute {
@@ -155,17 +155,17 @@ func TestRest(t *testing.T) {
 	e.writers.Wait()
 	r.api.set(func() { r.api.down = true })
 	for i := range 8 {
-		o.pause(0)
+		o.delayWrites(0)
 		after := e.writeOne(t.Context(), o)
-		if rest := o.resting(); rest <= 0 || i == 7 && after < time.Second {
+		if rest := o.writeDelay(); rest <= 0 || i == 7 && after < time.Second {
 			t.Errorf("attempt %d failed: again after %v, with a rest of %v", i, after, rest)
 		}
 	}
 	r.api.set(func() { r.api.down = false })
-	o.pause(0)
+	o.delayWrites(0)
 	e.writeOne(t.Context(), o)
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
-	if o.resting() <= 0 {
+	if o.writeDelay() <= 0 {
 		t.Error("no rest after a write")
 	}
 }
@@ -230,8 +230,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	o := newObject(&v1alpha1.DNSNameResolver{}, must.Pattern("*.example.com"), "replica", 1)
 	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
 	now := time.Now()
-	lesson := func(i int) learn.Lesson {
-		l := learn.Lesson{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA}
+	lesson := func(i int) learn.Observation {
+		l := learn.Observation{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA}
 		for k := range 1000 {
 			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: time.Minute})
 		}
@@ -250,7 +250,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d addresses are remembered, counted as %d", n, o.known)
 	}
 	for _, m := range o.names { // as after a write
-		m.Take()
+		m.TakePending()
 		m.dirty = false
 	}
 	o.note(rules, lesson(201), now.Add(time.Hour))
@@ -264,8 +264,8 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	e := r.plugin.engine
 	now := e.store.clock.now()
-	lesson := func(i, n int) learn.Lesson {
-		l := learn.Lesson{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
+	lesson := func(i, n int) learn.Observation {
+		l := learn.Observation{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
 		for k := range 4000 {
 			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: time.Minute})
 		}
@@ -283,7 +283,7 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 			o.note(e.rules, lesson(i, n), now)
 		}
 	}
-	if n := e.known.Load(); n > maxKnownOfAll || n < maxKnownOfAll-4000 {
+	if n := e.known.Load(); n > maxKnownTotal || n < maxKnownTotal-4000 {
 		t.Errorf("%d addresses are remembered", n)
 	}
 	first := r.object("o0")
@@ -302,10 +302,10 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sum := 0
-	for _, o := range slices.Concat(slices.Collect(maps.Values(e.objects)), slices.Collect(maps.Values(e.departed))) {
+	for _, o := range slices.Concat(slices.Collect(maps.Values(e.objects)), slices.Collect(maps.Values(e.deleted))) {
 		sum += o.known
 	}
-	if n := int(e.known.Load()); n != sum || n > maxKnownOfAll/2 {
+	if n := int(e.known.Load()); n != sum || n > maxKnownTotal/2 {
 		t.Errorf("%d addresses are counted, %d are remembered an hour later", n, sum)
 	}
 }
@@ -315,7 +315,7 @@ func (o *object) writtenAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.names {
-		m.Take()
+		m.TakePending()
 		m.dirty = false
 	}
 }
@@ -323,8 +323,8 @@ func (o *object) writtenAll() {
 // TestStoredAreRenewed: a replica whose memory somebody has filled with made up names still renews those that are stored.
 func TestStoredAreRenewed(t *testing.T) {
 	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
-	lesson := func(name string, addrs int) learn.Lesson {
-		l := learn.Lesson{Name: name, Type: dns.TypeA}
+	lesson := func(name string, addrs int) learn.Observation {
+		l := learn.Observation{Name: name, Type: dns.TypeA}
 		for k := range addrs {
 			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, 2 + byte(k>>8), byte(k + 1)}), TTL: time.Hour})
 		}
@@ -346,7 +346,7 @@ func TestStoredAreRenewed(t *testing.T) {
 // TestManyTTLs: an answer in which each address has another TTL makes few messages to agents, and no lease is longer than the TTL
 // of its address and the grace.
 func TestManyTTLs(t *testing.T) {
-	l := learn.Lesson{Name: "a.example.com."}
+	l := learn.Observation{Name: "a.example.com."}
 	want := map[netip.Addr]time.Duration{}
 	for i := range 4000 {
 		a := learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), TTL: time.Duration(4000-i) * time.Second}
@@ -386,14 +386,14 @@ func TestRecentAge(t *testing.T) {
 func TestRestOf(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 50 * time.Millisecond, 80 * time.Millisecond: 400 * time.Millisecond,
-		200 * time.Millisecond: maxRest, 500 * time.Millisecond: maxRest, 2 * time.Second: 2 * time.Second,
+		200 * time.Millisecond: maxPause, 500 * time.Millisecond: maxPause, 2 * time.Second: 2 * time.Second,
 	} {
-		if got := restOf(took); got != want {
+		if got := pauseAfter(took); got != want {
 			t.Errorf("after %v: %v, want %v", took, got, want)
 		}
 	}
-	for entries, want := range map[int]time.Duration{0: 0, 100: 0, 125: 200 * time.Millisecond, 300: 1600 * time.Millisecond, 1000: mostRest} {
-		if got := restOfMany(entries); got != want {
+	for entries, want := range map[int]time.Duration{0: 0, 100: 0, 125: 200 * time.Millisecond, 300: 1600 * time.Millisecond, 1000: maxEntriesPause} {
+		if got := pauseForEntries(entries); got != want {
 			t.Errorf("with %d entries: %v, want %v", entries, got, want)
 		}
 	}

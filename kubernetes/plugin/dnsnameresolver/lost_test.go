@@ -99,8 +99,8 @@ func TestLostForGood(t *testing.T) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.refused != 0 || o.failed != 0 || o.plain {
-		t.Errorf("%d refused in a row, %d failed, plain %v", o.refused, o.failed, o.plain)
+	if o.refused != 0 || o.failed != 0 || o.hostnamesOnly {
+		t.Errorf("%d refused in a row, %d failed, plain %v", o.refused, o.failed, o.hostnamesOnly)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestLastWrites(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
 	o := r.object(name)
-	o.pause(time.Hour)
+	o.delayWrites(time.Hour)
 	r.authority.set("a.example.com. A", "a.example.com. 300 A 192.0.2.1")
 	r.ask(r.plugin, "a.example.com. A")
 	if err := r.plugin.engine.shutdown(); err != nil {
@@ -197,7 +197,7 @@ func TestRacesInARow(t *testing.T) {
 		r.api.set(func() {
 			r.api.between = func() { r.api.editLocked(name, stored("b.example.com.", "192.0.2.9")) }
 		})
-		o.pause(0)
+		o.delayWrites(0)
 		e.writeOne(t.Context(), o)
 		if _, refusals := r.api.counts(); refusals != i+1 {
 			t.Fatalf("%d writes were refused after %d attempts", refusals, i+1)
@@ -208,7 +208,7 @@ func TestRacesInARow(t *testing.T) {
 	r.api.set(func() {
 		r.api.between = func() { r.api.editLocked(name, stored("c.example.com.", "192.0.2.3")) }
 	})
-	o.pause(0)
+	o.delayWrites(0)
 	e.writeOne(t.Context(), o)
 	r.want(name, "a.example.com. 192.0.2.1"+ok+"; b.example.com. 192.0.2.2"+ok+"; c.example.com. 192.0.2.3")
 }

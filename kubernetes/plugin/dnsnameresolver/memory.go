@@ -12,7 +12,7 @@ const (
 	// Names and addresses remembered for one object; others live by their leases. They are far more than a status has room
 	// for, and bound what an authority that makes up addresses can fill. Addresses of all objects together are bounded, too: whoever makes
 	// rules may have thousands of objects. One takes 255 octets.
-	maxMemories, maxKnown, maxKnownOfAll = 8192, 65536, 4 * maxKnown
+	maxMemories, maxKnown, maxKnownTotal = 8192, 65536, 4 * maxKnown
 	sweepEvery                           = 10 * time.Second
 )
 
@@ -26,11 +26,11 @@ type memory struct {
 // roomLocked makes room for the memory of one more name and of so many addresses, if it can, and reports whether there is some for
 // the addresses.
 func (o *object) roomLocked(addrs int, now time.Time) bool {
-	room := func() bool { return o.known+addrs <= maxKnown && o.ofAll.Load()+int64(addrs) <= maxKnownOfAll }
+	room := func() bool { return o.known+addrs <= maxKnown && o.total.Load()+int64(addrs) <= maxKnownTotal }
 	if len(o.names) < maxMemories && room() {
 		return true
 	}
-	if now.Before(o.swept.Add(time.Second)) { // there may be nothing to be had, and questions wait
+	if now.Before(o.lastSweep.Add(time.Second)) { // there may be nothing to be had, and questions wait
 		return room()
 	}
 	o.sweepLocked(now)
@@ -39,7 +39,7 @@ func (o *object) roomLocked(addrs int, now time.Time) bool {
 
 // sweepLocked forgets what is of no use any more.
 func (o *object) sweepLocked(now time.Time) {
-	o.swept = now
+	o.lastSweep = now
 	for n, m := range o.names {
 		if !m.dirty && m.Idle(now) {
 			o.forgetLocked(n)
@@ -55,7 +55,7 @@ func (o *object) forgetLocked(name string) {
 // countLocked counts addresses that are remembered, or no longer.
 func (o *object) countLocked(n int) {
 	o.known += n
-	o.ofAll.Add(int64(n))
+	o.total.Add(int64(n))
 }
 
 // drop forgets all: nobody will inherit it.
@@ -79,11 +79,11 @@ func (o *object) inUse(now time.Time) int {
 }
 
 // inherit takes what was known for an object of the same name that was deleted: clients still use those addresses.
-func (o *object) inherit(old *object, now time.Time) (anything bool) {
+func (o *object) inherit(old *object, now time.Time) (inherited bool) {
 	old.mu.Lock()
 	names := old.names
 	old.countLocked(-old.known)
-	old.names, old.dropped, old.heir = map[string]*memory{}, true, o
+	old.names, old.dropped, old.successor = map[string]*memory{}, true, o
 	old.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,17 +91,17 @@ func (o *object) inherit(old *object, now time.Time) (anything bool) {
 		if m.Alive(now) && o.names[n] == nil {
 			o.names[n] = m
 			o.countLocked(m.Known())
-			m.Again()
-			m.dirty, anything = true, true
+			m.MarkUnwritten()
+			m.dirty, inherited = true, true
 			o.gen++
 		}
 	}
-	return anything
+	return inherited
 }
 
 // sweep lets objects that nobody asks for forget what is of no use, while there is much of it.
 func (e *engine) sweep(now time.Time) {
-	if e.known.Load() < maxKnownOfAll/2 {
+	if e.known.Load() < maxKnownTotal/2 {
 		return
 	}
 	e.mu.Lock()

@@ -20,34 +20,34 @@ import (
 )
 
 const (
-	networksRest = 100 * time.Millisecond // between two rebuilds of the networks
+	networksPause = 100 * time.Millisecond // between two rebuilds of the networks
 	// A source that may not be read is tried again after minDenied, then less and less often, up to maxDenied. An API server
 	// that has just started refuses what it grants a moment later, so only refusal number `believed` counts.
 	minDenied, maxDenied = time.Second, 5 * time.Minute
-	believed             = 3
+	deniedAttempts             = 3
 )
 
 // networks are those of the cluster's own nodes, pods and services: no DNS answer may open the firewall to them.
 type networks struct {
 	now   atomic.Pointer[learn.Networks]
-	moved chan struct{} // has a value when now is older than of; its capacity is one
+	changed chan struct{} // has a value when now is older than of; its capacity is one
 
 	mu sync.Mutex                 // guards what follows
-	of map[string][]learn.Network // by object
+	byObject map[string][]learn.Network // by object
 }
 
 // set stores the networks of an object; nil removes the object.
 func (n *networks) set(object string, now []learn.Network) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if slices.Equal(n.of[object], now) {
+	if slices.Equal(n.byObject[object], now) {
 		return
 	}
-	if n.of[object] = now; now == nil {
-		delete(n.of, object)
+	if n.byObject[object] = now; now == nil {
+		delete(n.byObject, object)
 	}
 	select {
-	case n.moved <- struct{}{}:
+	case n.changed <- struct{}{}:
 	default:
 	}
 }
@@ -56,7 +56,7 @@ func (n *networks) set(object string, now []learn.Network) {
 func (n *networks) rebuild() {
 	n.mu.Lock()
 	var all []learn.Network
-	for _, some := range n.of {
+	for _, some := range n.byObject {
 		all = append(all, some...)
 	}
 	n.mu.Unlock()
@@ -69,10 +69,10 @@ func (n *networks) follow(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.moved:
+		case <-n.changed:
 		}
 		n.rebuild()
-		pause(ctx, networksRest)
+		sleep(ctx, networksPause)
 	}
 }
 
@@ -84,7 +84,7 @@ type source struct {
 	plural  string
 	kind    runtime.Object
 	read    func(any) []learn.Network
-	instead *source // used where there is no such kind, or it may not be read
+	fallback *source // used where there is no such kind, or it may not be read
 }
 
 // sources returns the sources of the networks that the options do not permit as a whole.
@@ -97,7 +97,7 @@ func (e *engine) sources() []source {
 		// Kubernetes has ServiceCIDRs since 1.33. Services are what the account of CoreDNS may read in any case.
 		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: node.ServiceNetworks}
 		out = append(out, source{what: "services by their networks", without: "single ones are looked for", objects: networking, plural: "servicecidrs",
-			kind: &networkingv1.ServiceCIDR{}, read: node.ServiceNetworks, instead: &services})
+			kind: &networkingv1.ServiceCIDR{}, read: node.ServiceNetworks, fallback: &services})
 	}
 	return out
 }
@@ -121,10 +121,10 @@ func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSync
 	var other atomic.Pointer[cache.InformerSynced] // of the source that is watched instead
 	var denied atomic.Bool
 	e.running.Go(func() {
-		e.mayRead(ctx, s, lw, &denied, func() {
+		e.waitReadable(ctx, s, lw, &denied, func() {
 			synced := cache.InformerSynced(func() bool { return true })
-			if s.instead != nil {
-				synced = e.watchNetworks(ctx, *s.instead)
+			if s.fallback != nil {
+				synced = e.watchNetworks(ctx, *s.fallback)
 			}
 			other.Store(&synced)
 		})
@@ -140,8 +140,8 @@ func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSync
 
 // mayRead returns when a source may be read, or ctx ends: an informer would log an error for each try until then. It calls
 // giveUp once, when a refusal counts.
-func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, denied *atomic.Bool, giveUp func()) {
-	given := false
+func (e *engine) waitReadable(ctx context.Context, s source, lw *cache.ListWatch, denied *atomic.Bool, giveUp func()) {
+	gaveUp := false
 	for n := 1; ctx.Err() == nil; n++ {
 		_, err := lw.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
 		switch {
@@ -149,13 +149,13 @@ func (e *engine) mayRead(ctx context.Context, s source, lw *cache.ListWatch, den
 			return
 		case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
 			n = 0
-		case !given && (n == believed || apierrors.IsNotFound(err)):
-			given = true
+		case !gaveUp && (n == deniedAttempts || apierrors.IsNotFound(err)):
+			gaveUp = true
 			e.log.Warningf("which are addresses of %s is not known, so %s: %v", s.what, s.without, err)
 			giveUp()
 		}
 		denied.Store(n > 0)
-		pause(ctx, min(minDenied<<min(max(n-1, 0), 10), maxDenied))
+		sleep(ctx, min(minDenied<<min(max(n-1, 0), 10), maxDenied))
 	}
 }
 

@@ -62,8 +62,8 @@ func TestClusterNetworks(t *testing.T) {
 	}
 }
 
-func lessonOf(addrs ...string) learn.Lesson {
-	l := learn.Lesson{Name: "a.example.com."}
+func lessonOf(addrs ...string) learn.Observation {
+	l := learn.Observation{Name: "a.example.com."}
 	for _, a := range addrs {
 		l.Addrs = append(l.Addrs, learn.Address{Addr: netip.MustParseAddr(a)})
 	}
@@ -86,35 +86,35 @@ func TestNodeNetworks(t *testing.T) {
 	nets := learn.NewNetworks(slices.Concat(nodeNetworks(stripped, false), nodeNetworks(one, false)))
 	for addr, want := range map[string]string{"192.0.2.10": "a node", "198.51.100.1": "a node", "192.0.2.77": "a node", "198.51.100.2": "",
 		"10.1.0.9": "a pod", "2001:db8:1::9": "a pod", "10.3.0.1": "a pod", "10.4.0.1": "a pod", "10.9.0.1": "", "203.0.113.1": ""} {
-		if got := nets.Whose(netip.MustParseAddr(addr)); got != want {
+		if got := nets.Owner(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s is of %q, want %q", addr, got, want)
 		}
 	}
 	for _, n := range nodeNetworks(stripped, true) {
-		if n.Whose != "a pod" {
-			t.Errorf("permitted, and still %v of %s", n.Net, n.Whose)
+		if n.Owner != "a pod" {
+			t.Errorf("permitted, and still %v of %s", n.Net, n.Owner)
 		}
 	}
 }
 
 // TestNetworksMove: an object that changes takes its old networks with it.
 func TestNetworksMove(t *testing.T) {
-	n := networks{moved: make(chan struct{}, 1), of: map[string][]learn.Network{}}
+	n := networks{changed: make(chan struct{}, 1), byObject: map[string][]learn.Network{}}
 	at := func(text string) []learn.Network {
-		return []learn.Network{{Net: netip.MustParsePrefix(text + "/32"), Whose: "a node"}}
+		return []learn.Network{{Net: netip.MustParsePrefix(text + "/32"), Owner: "a node"}}
 	}
-	whose := func(text string) string { n.rebuild(); return n.now.Load().Whose(netip.MustParseAddr(text)) }
+	whose := func(text string) string { n.rebuild(); return n.now.Load().Owner(netip.MustParseAddr(text)) }
 	n.set("a", at("192.0.2.1"))
-	<-n.moved
-	if n.set("a", at("192.0.2.1")); len(n.moved) > 0 {
+	<-n.changed
+	if n.set("a", at("192.0.2.1")); len(n.changed) > 0 {
 		t.Error("nothing changed, and it was told")
 	}
 	n.set("a", at("192.0.2.2"))
 	n.set("b", at("192.0.2.3"))
 	if whose("192.0.2.1") != "" || whose("192.0.2.2") != "a node" || whose("192.0.2.3") != "a node" {
-		t.Errorf("networks are %v", n.of)
+		t.Errorf("networks are %v", n.byObject)
 	}
-	if n.set("a", nil); whose("192.0.2.2") != "" || whose("192.0.2.3") != "a node" || len(n.moved) != 1 {
-		t.Errorf("networks are %v", n.of)
+	if n.set("a", nil); whose("192.0.2.2") != "" || whose("192.0.2.3") != "a node" || len(n.changed) != 1 {
+		t.Errorf("networks are %v", n.byObject)
 	}
 }

@@ -36,28 +36,28 @@ type object struct {
 	index   map[string]int
 	names   map[string]*memory
 	known   int           // addresses in names
-	ofAll   *atomic.Int64 // addresses in names of all objects
+	total   *atomic.Int64 // addresses in names of all objects
 	dropped bool          // nobody will inherit it
 	due     time.Time     // when the next of names must be looked at
 	gen     uint64        // counts lessons that need a write
 	written uint64        // up to which of them all is stored
-	moved   chan struct{}
-	plain   bool      // the API takes plain names only
+	progress   chan struct{}
+	hostnamesOnly   bool      // the API takes plain names only
 	refused int       // writes in a row that the API server did not take, though nobody was first
 	failed  int       // writes in a row that failed
 	writing bool      // a write is on its way
-	swept   time.Time // when memories were last looked through for ones of no use
-	rest    time.Time // before which there is no other write
-	gone    time.Time // when it was deleted; zero: it was not
-	heir    *object   // took over what was known, after that
+	lastSweep   time.Time // when memories were last looked through for ones of no use
+	notBefore    time.Time // before which there is no other write
+	deletedAt    time.Time // when it was deleted; zero: it was not
+	successor    *object   // took over what was known, after that
 	warned  map[warning]time.Time
-	full    time.Time // when an Event was last made about names there was no room for
+	warnedFull    time.Time // when an Event was last made about names there was no room for
 }
 
 func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string, seq uint64) *object {
 	o := &object{
 		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
-		names: map[string]*memory{}, ofAll: new(atomic.Int64), moved: make(chan struct{}), warned: map[warning]time.Time{},
+		names: map[string]*memory{}, total: new(atomic.Int64), progress: make(chan struct{}), warned: map[warning]time.Time{},
 	}
 	o.live = live
 	o.entries, o.index = indexed(live)
@@ -67,7 +67,7 @@ func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string
 // set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch. An older one
 // counts when all that there is went back to it, as after the database was restored. It reports whether somebody took something away that
 // clients may still use.
-func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (cut bool) {
+func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (shortened bool) {
 	newer, at := indexed(live) // questions do not wait for it
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,21 +82,21 @@ func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (
 			continue
 		}
 		var is learn.Entry
-		j, stays := o.index[n]
-		if stays {
+		j, remains := o.index[n]
+		if remains {
 			is = o.entries[j]
 		}
 		if !o.writing { // it may be our own write that the watch tells of
-			m.Counted(entries[i], is, now)
+			m.NoteCounted(entries[i], is, now)
 		}
-		if m.dirty || !m.Cut(entries[i], is, now) {
+		if m.dirty || !m.Shortened(entries[i], is, now) {
 			continue
 		}
-		if m.due, o.due, cut = now, now, true; !stays {
-			m.Again()
+		if m.due, o.due, shortened = now, now, true; !remains {
+			m.MarkUnwritten()
 		}
 	}
-	return cut
+	return shortened
 }
 
 func older(a, b string) bool {
@@ -131,19 +131,19 @@ func (o *object) count() int {
 func (o *object) wildcard() bool { return o.pattern.Kind() != enforce.Exact }
 
 // turn is this replica's place among others for a name.
-func (o *object) turn(name string) float64 {
+func (o *object) rank(name string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(o.replica + " " + name))
 	return float64(h.Sum32()) / (1 << 32)
 }
 
 func (o *object) learnObject() learn.Object {
-	return learn.Object{Name: o.text, Wildcard: o.wildcard(), Turn: o.turn, Plain: o.plain}
+	return learn.Object{Name: o.text, Wildcard: o.wildcard(), Rank: o.rank, HostnamesOnly: o.hostnamesOnly}
 }
 
 // note takes a lesson. It returns the number of the write that will have it, 0 when none is needed, and when the object must be
 // looked at again; zero for never.
-func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64, due time.Time) {
+func (o *object) note(r learn.Rules, l learn.Observation, now time.Time) (gen uint64, due time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.dropped {
@@ -171,17 +171,17 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 	}
 	r.Note(&m.Memory, e, l, now)
 	o.countLocked(m.Known() - before)
-	if !o.gone.IsZero() {
+	if !o.deletedAt.IsZero() {
 		return 0, time.Time{} // for who inherits
 	}
-	res := o.lookLocked(r, l.Name, m, now)
+	res := o.evaluateLocked(r, l.Name, m, now)
 	m.due = res.Due
 	// While a write is on its way, what is stored is not known: a failure may be one of an entry that it adds.
 	if !res.Changed && !(o.writing && m.Failing()) {
 		if !m.dirty {
-			m.Take()
+			m.TakePending()
 		}
-		return 0, o.dueLocked(res.Due)
+		return 0, o.scheduleLocked(res.Due)
 	}
 	m.dirty = true
 	o.gen++
@@ -189,20 +189,20 @@ func (o *object) note(r learn.Rules, l learn.Lesson, now time.Time) (gen uint64,
 }
 
 // lookLocked tells what becomes of one name, with only the entries that this needs: an object may have a thousand.
-func (o *object) lookLocked(r learn.Rules, name string, m *memory, now time.Time) learn.Result {
-	var near []learn.Entry
+func (o *object) evaluateLocked(r learn.Rules, name string, m *memory, now time.Time) learn.Result {
+	var relevant []learn.Entry
 	if own, ok := o.index[o.text]; ok && o.wildcard() && name != o.text {
-		near = append(near, o.entries[own])
+		relevant = append(relevant, o.entries[own])
 	}
 	if i, ok := o.index[name]; ok {
-		near = append(near, o.entries[i])
+		relevant = append(relevant, o.entries[i])
 	}
 	r.MaxNames, r.MaxBytes = 0, 0
-	return r.Merge(near, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
+	return r.Merge(relevant, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
 }
 
 // dueLocked notes that something is due, and returns when the object must be looked at, if that is earlier than was known.
-func (o *object) dueLocked(at time.Time) time.Time {
+func (o *object) scheduleLocked(at time.Time) time.Time {
 	if at.IsZero() || !o.due.IsZero() && !at.Before(o.due) {
 		return time.Time{}
 	}
@@ -213,8 +213,8 @@ func (o *object) dueLocked(at time.Time) time.Time {
 func (o *object) storedLocked(gen uint64) {
 	if gen > o.written {
 		o.written = gen
-		close(o.moved)
-		o.moved = make(chan struct{})
+		close(o.progress)
+		o.progress = make(chan struct{})
 	}
 }
 
@@ -222,7 +222,7 @@ func (o *object) storedLocked(gen uint64) {
 func (o *object) isStored(gen uint64) (bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.gone.IsZero() || o.written >= gen, o.moved
+	return !o.deletedAt.IsZero() || o.written >= gen, o.progress
 }
 
 // nextDue is when the object must be looked at without a lesson; zero: never.
@@ -233,17 +233,17 @@ func (o *object) nextDue() time.Time {
 }
 
 // pause lets the next write wait for some time from now.
-func (o *object) pause(d time.Duration) {
+func (o *object) delayWrites(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.rest = time.Now().Add(d)
+	o.notBefore = time.Now().Add(d)
 }
 
 // resting is how long the next write has still to wait.
-func (o *object) resting() time.Duration {
+func (o *object) writeDelay() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Until(o.rest)
+	return time.Until(o.notBefore)
 }
 
 // alive reports whether a write that failed is worth another attempt: while clients may use an address of it.
@@ -252,7 +252,7 @@ func (o *object) alive(now time.Time) bool {
 	defer o.mu.Unlock()
 	for _, m := range o.names {
 		if m.dirty && m.Alive(now) {
-			return o.gone.IsZero()
+			return o.deletedAt.IsZero()
 		}
 	}
 	return false
@@ -271,32 +271,32 @@ func (o *object) unwritten() bool {
 }
 
 // leave marks the object as deleted, and lets go who waits for it.
-func (o *object) leave(now time.Time) {
+func (o *object) markDeleted(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.gone.IsZero() {
-		o.gone = now
-		close(o.moved)
-		o.moved = make(chan struct{})
+	if o.deletedAt.IsZero() {
+		o.deletedAt = now
+		close(o.progress)
+		o.progress = make(chan struct{})
 	}
 }
 
 // leftSince is how long ago the object was deleted.
-func (o *object) leftSince(now time.Time) time.Duration {
+func (o *object) deletedFor(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return now.Sub(o.gone)
+	return now.Sub(o.deletedAt)
 }
 
 // current is the object itself, or the one that took its place: who asks may have found the old one a moment before.
 func (o *object) current() *object {
 	o.mu.Lock()
-	heir := o.heir
+	successor := o.successor
 	o.mu.Unlock()
-	if heir == nil {
+	if successor == nil {
 		return o
 	}
-	return heir.current()
+	return successor.current()
 }
 
 // warning is what an Event about a refused address is about: whoever answers may have many addresses of a kind.
@@ -323,9 +323,9 @@ func (o *object) warn(w warning, now time.Time) bool {
 func (o *object) warnFull(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.full) < warnEvery {
+	if now.Sub(o.warnedFull) < warnEvery {
 		return false
 	}
-	o.full = now
+	o.warnedFull = now
 	return true
 }

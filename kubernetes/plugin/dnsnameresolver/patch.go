@@ -26,7 +26,7 @@ func fromStatus(s v1alpha1.DNSNameResolverStatus) []learn.Entry {
 			if err != nil {
 				continue
 			}
-			h := learn.Held{Addr: addr, TTL: a.TTLSeconds}
+			h := learn.StoredAddress{Addr: addr, TTL: a.TTLSeconds}
 			if a.LastLookupTime != nil {
 				h.Last = a.LastLookupTime.UTC()
 			}
@@ -76,7 +76,7 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 	// Names of objects are used again. What is learned for one pattern must never come into the status of another one.
 	changes := []operation{{Op: "test", Path: "/metadata/uid", Value: live.UID}}
 	var removals, additions []operation
-	wanted := places(want)
+	wanted := indexByName(want)
 	for i, h := range have {
 		at := fmt.Sprintf("%s/%d", listPath, i)
 		test := operation{Op: "test", Path: at, Value: stored[i]}
@@ -93,7 +93,7 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 			changes = append(changes, longer...)
 		}
 	}
-	had := places(have)
+	had := indexByName(have)
 	for i, w := range want {
 		if _, ok := had[w.Name]; ok {
 			continue
@@ -119,13 +119,13 @@ func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want l
 	addrs := toStatus(want, stored).ResolvedAddresses
 	for i, h := range have.Addrs {
 		w := want.Addrs[i]
-		place := fmt.Sprintf("%s/resolvedAddresses/%d", at, i)
+		path := fmt.Sprintf("%s/resolvedAddresses/%d", at, i)
 		switch {
 		case w == h:
 		case w.Addr != h.Addr || w.Until().Before(h.Until()):
 			return nil
 		default:
-			ops = append(ops, operation{Op: "test", Path: place + "/ip", Value: stored.ResolvedAddresses[i].IP}, operation{Op: "replace", Path: place, Value: addrs[i]})
+			ops = append(ops, operation{Op: "test", Path: path + "/ip", Value: stored.ResolvedAddresses[i].IP}, operation{Op: "replace", Path: path, Value: addrs[i]})
 		}
 	}
 	for _, a := range addrs[n:] {
@@ -137,12 +137,12 @@ func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want l
 // firstOf is what is applied to an object that has nothing yet. Applying knows names and addresses to be keys: of two replicas that
 // learned the same name at once both succeed, with the sum of what they know. It is not for wildcards, and not for later, because who
 // applied what is kept for each replica beside the status, and is larger than that.
-func firstOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any {
+func firstApply(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any {
 	return map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "DNSNameResolver",
 		// Names of objects are used again; see diff.
 		"metadata": map[string]any{"namespace": live.Namespace, "name": live.Name, "uid": live.UID},
-		"status":   v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)},
+		"status":   v1alpha1.DNSNameResolverStatus{ResolvedNames: toStatusList(live, want)},
 	}
 }
 
@@ -151,12 +151,12 @@ func firstOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any 
 func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation {
 	return []operation{
 		{Op: "test", Path: "/metadata/resourceVersion", Value: live.ResourceVersion},
-		{Op: "add", Path: "/status", Value: v1alpha1.DNSNameResolverStatus{ResolvedNames: listOf(live, want)}},
+		{Op: "add", Path: "/status", Value: v1alpha1.DNSNameResolverStatus{ResolvedNames: toStatusList(live, want)}},
 	}
 }
 
 // listOf is want as it is stored.
-func listOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNameResolverResolvedName {
+func toStatusList(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNameResolverResolvedName {
 	out := make([]v1alpha1.DNSNameResolverResolvedName, 0, len(want))
 	old := make(map[string]v1alpha1.DNSNameResolverResolvedName, len(live.Status.ResolvedNames))
 	for _, n := range live.Status.ResolvedNames {
@@ -169,7 +169,7 @@ func listOf(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNa
 }
 
 // places are the entries by their names: questions wait while a status of a thousand is compared.
-func places(entries []learn.Entry) map[string]int {
+func indexByName(entries []learn.Entry) map[string]int {
 	out := make(map[string]int, len(entries))
 	for i, e := range entries {
 		out[e.Name] = i

@@ -28,7 +28,7 @@ func (p *Plugin) Name() string { return Name }
 
 // ServeDNS lets questions of no rule pass, and looks at the replies to others.
 func (p *Plugin) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if r.Opcode == dns.OpcodeQuery && len(r.Question) == 1 && learn.Asks(r.Question[0]) {
+	if r.Opcode == dns.OpcodeQuery && len(r.Question) == 1 && learn.Learnable(r.Question[0]) {
 		var buf [4]*object
 		if objects := p.engine.tree.Load().Append(buf[:0], r.Question[0].Name); len(objects) > 0 {
 			return p.observe(ctx, w, r, slices.Clone(objects))
@@ -43,12 +43,12 @@ func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 	held := &heldWriter{ResponseWriter: w}
 	question := r.Question[0] // `rewrite` changes that of the message
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
-	lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules)
+	observation, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules)
 	if !ok {
 		return code, release(held, err)
 	}
 	began := time.Now()
-	waited, failure := p.engine.learn(ctx, objects, lesson, addrPort(w.RemoteAddr()).Addr())
+	waited, failure := p.engine.learn(ctx, objects, observation, addrPort(w.RemoteAddr()).Addr())
 	if waited {
 		observeHold(began, failure)
 	}
@@ -59,12 +59,12 @@ func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 }
 
 // outcome is the lesson of what the chain did. A chain may end without a message: `forward` does when no upstream answers.
-func outcome(ctx context.Context, q dns.Question, msg *dns.Msg, code int, err error, rules learn.Rules) (learn.Lesson, bool) {
+func outcome(ctx context.Context, q dns.Question, msg *dns.Msg, code int, err error, rules learn.Rules) (learn.Observation, bool) {
 	if msg != nil {
 		return rules.FromReply(q, msg)
 	}
 	if ctx.Err() != nil || code == dns.RcodeSuccess && err == nil {
-		return learn.Lesson{}, false // the client left, or a plugin chose to say nothing
+		return learn.Observation{}, false // the client left, or a plugin chose to say nothing
 	}
 	if code == dns.RcodeSuccess {
 		code = dns.RcodeServerFailure
@@ -95,14 +95,14 @@ func (p *Plugin) giveUp(held *heldWriter, r *dns.Msg, question dns.Question) (in
 }
 
 // ask asks for a name that was asked for before there was a rule for it, and learns from the answer.
-func (p *Plugin) ask(ctx context.Context, objects []*object, name string, qtype uint16, asker netip.AddrPort) {
+func (p *Plugin) resolveAgain(ctx context.Context, objects []*object, name string, qtype uint16, client netip.AddrPort) {
 	r := new(dns.Msg)
 	r.SetQuestion(name, qtype)
 	r.SetEdns0(dns.DefaultMsgSize, false)
-	held := &heldWriter{ResponseWriter: nobody{asker}}
+	held := &heldWriter{ResponseWriter: discardWriter{client}}
 	question := r.Question[0]
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
-	if lesson, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules); ok {
-		p.engine.tell(objects, lesson)
+	if observation, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules); ok {
+		p.engine.notify(objects, observation)
 	}
 }

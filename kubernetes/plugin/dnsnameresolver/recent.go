@@ -35,14 +35,14 @@ type slot struct {
 	types uint8 // bits of learnable types that were asked for
 	at    int64 // Unix time
 	from  *Plugin
-	asker netip.AddrPort
+	client netip.AddrPort
 }
 
 // learnable are the types that are remembered, by their bits.
 var learnable = [...]uint16{dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB}
 
 // note remembers a question, without allocating.
-func (r *recent) note(p *Plugin, q dns.Question, asker net.Addr) {
+func (r *recent) note(p *Plugin, q dns.Question, client net.Addr) {
 	if len(q.Name) > 255 {
 		return
 	}
@@ -70,20 +70,20 @@ func (r *recent) note(p *Plugin, q dns.Question, asker net.Addr) {
 			s.types |= 1 << bit
 		}
 	}
-	s.asker = addrPort(asker)
+	s.client = addrPort(client)
 }
 
 // asked is a question that is asked again.
-type asked struct {
+type recentQuery struct {
 	name  string
 	types []uint16
 	from  *Plugin
-	asker netip.AddrPort
+	client netip.AddrPort
 }
 
 // all are the questions that are young enough.
-func (r *recent) all() []asked {
-	var out []asked
+func (r *recent) all() []recentQuery {
+	var out []recentQuery
 	now := r.now.Load()
 	for i := range r.slots {
 		s := &r.slots[i]
@@ -91,7 +91,7 @@ func (r *recent) all() []asked {
 			continue
 		}
 		if s.n > 0 && now-s.at < int64(recentAge/time.Second) {
-			a := asked{name: string(s.name[:s.n]), from: s.from, asker: s.asker}
+			a := recentQuery{name: string(s.name[:s.n]), from: s.from, client: s.client}
 			for bit, t := range learnable {
 				if s.types&(1<<bit) != 0 {
 					a.types = append(a.types, t)

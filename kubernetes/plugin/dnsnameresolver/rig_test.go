@@ -69,7 +69,7 @@ var errNoUpstream = plugin.Error("authority", net.ErrClosed)
 
 // client is who asks.
 type client struct {
-	nobody
+	discardWriter
 	got []*dns.Msg
 	raw int
 }

@@ -21,18 +21,18 @@ import (
 const (
 	writers    = 8 // at most one of them for an object
 	recallers  = 8
-	recallTime = 5 * time.Second
-	lastWrites = time.Second // when we end
+	recallTimeout = 5 * time.Second
+	shutdownTimeout = time.Second // when we end
 	minRetry   = 20 * time.Millisecond
 	maxRetry   = 5 * time.Second
 	maxRetries = 8
 	// After a write an object rests for a multiple of what that took: an API server that is slow, because it has much to do or
 	// the object is large, gets fewer and larger writes. What comes meanwhile is never older than maxRest when it is written,
 	// unless the writes themselves take longer.
-	restAfter, maxRest = 5, 500 * time.Millisecond
+	pauseFactor, maxPause = 5, 500 * time.Millisecond
 	// One with many entries rests longer while all agents hear of it before it is written: each write of it is read as a whole by every node.
-	manyEntries, restEach, mostRest = 100, 8 * time.Millisecond, 2 * time.Second
-	rebuildRest                     = 10 * time.Millisecond // after a rebuild, or three times as long as that took
+	manyEntries, pausePerEntry, maxEntriesPause = 100, 8 * time.Millisecond, 2 * time.Second
+	rebuildPause                     = 10 * time.Millisecond // after a rebuild, or three times as long as that took
 )
 
 // start runs all of the engine and waits for the first list of objects, but not for ever: DNS must come up without the API.
@@ -91,7 +91,7 @@ func (e *engine) shutdown() error {
 	}
 	e.queue.ShutDown() // what is in it is still handed out
 	if e.stop != nil {
-		timer := time.AfterFunc(lastWrites, e.stop)
+		timer := time.AfterFunc(shutdownTimeout, e.stop)
 		e.writers.Wait()
 		timer.Stop()
 		e.stop()
@@ -125,7 +125,7 @@ func (e *engine) follow(ctx context.Context) {
 		if fresh := e.rebuild(); len(fresh) > 0 {
 			e.running.Go(func() { e.recall(ctx, fresh) })
 		}
-		pause(ctx, max(rebuildRest, min(3*time.Since(began), time.Second)))
+		sleep(ctx, max(rebuildPause, min(3*time.Since(began), time.Second)))
 	}
 }
 
@@ -149,9 +149,9 @@ func (e *engine) recall(ctx context.Context, fresh []*object) {
 			recalled.Inc()
 			e.running.Go(func() {
 				defer func() { <-e.recalls }()
-				actx, cancel := context.WithTimeout(ctx, recallTime)
+				actx, cancel := context.WithTimeout(ctx, recallTimeout)
 				defer cancel()
-				q.from.ask(actx, objects, q.name, t, q.asker)
+				q.from.resolveAgain(actx, objects, q.name, t, q.client)
 			})
 		}
 	}
@@ -174,17 +174,17 @@ func (e *engine) write(ctx context.Context) {
 
 // writeOne writes what an object has to be written, and returns after how long to look at it again; zero: not by itself.
 func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
-	if rest := o.resting(); rest > 0 && !e.ending.Load() {
-		return rest
+	if delay := o.writeDelay(); delay > 0 && !e.ending.Load() {
+		return delay
 	}
 	w := o.begin(e.rules, e.store.clock.now())
 	if w == nil {
 		return 0
 	}
-	if len(w.left) > 0 {
-		leasedOnly.Add(float64(len(w.left)))
+	if len(w.omitted) > 0 {
+		leasedOnly.Add(float64(len(w.omitted)))
 		if o.warnFull(e.store.clock.now()) {
-			e.warn(o, "NoRoom", "the status has no room for more; addresses of %s and others are allowed for as long as their leases last", w.left[0])
+			e.warn(o, "NoRoom", "the status has no room for more; addresses of %s and others are allowed for as long as their leases last", w.omitted[0])
 		}
 	}
 	if len(w.ops) > 0 {
@@ -192,15 +192,15 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 		got, err := e.store.write(ctx, o.key, w)
 		if err != nil {
 			after := e.failed(ctx, o, w, err, time.Since(began))
-			o.pause(after) // new lessons are no reason to try earlier
+			o.delayWrites(after) // new lessons are no reason to try earlier
 			return after
 		}
 		if e.opts.wait != waitStatus {
-			rest := restOf(time.Since(began))
-			if e.agentsHear() {
-				rest = max(rest, restOfMany(len(w.want)))
+			delay := pauseAfter(time.Since(began))
+			if e.allAgentsConnected() {
+				delay = max(delay, pauseForEntries(len(w.want)))
 			}
-			o.pause(rest)
+			o.delayWrites(delay)
 		}
 		writes.WithLabelValues("ok").Inc()
 		o.done(w, got, e.rules, e.store.clock.now())
@@ -212,10 +212,10 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 }
 
 // restOf is how long an object rests after a write that took so long.
-func restOf(took time.Duration) time.Duration { return min(restAfter*took, max(maxRest, took)) }
+func pauseAfter(took time.Duration) time.Duration { return min(pauseFactor*took, max(maxPause, took)) }
 
 // agentsHear reports whether there are agents, and all of them are told what is learned. One that is not has nothing but the status.
-func (e *engine) agentsHear() bool {
+func (e *engine) allAgentsConnected() bool {
 	if e.hold == nil {
 		return false
 	}
@@ -224,8 +224,8 @@ func (e *engine) agentsHear() bool {
 }
 
 // restOfMany is how long an object with so many entries rests at least.
-func restOfMany(entries int) time.Duration {
-	return min(time.Duration(max(entries-manyEntries, 0))*restEach, mostRest)
+func pauseForEntries(entries int) time.Duration {
+	return min(time.Duration(max(entries-manyEntries, 0))*pausePerEntry, maxEntriesPause)
 }
 
 // failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
@@ -256,13 +256,13 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		writes.WithLabelValues("lost").Inc()
 		e.reread(ctx, o, w, err)
 		backoff = min(backoff, 500*time.Millisecond)
-		if n > 1 || took > maxRest {
+		if n > 1 || took > maxPause {
 			// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
-			backoff = max(backoff, min(restOf(took), 2*time.Second))
+			backoff = max(backoff, min(pauseAfter(took), 2*time.Second))
 		}
 	default:
 		writes.WithLabelValues("error").Inc()
-		backoff = max(backoff, restOf(took)) // a server that answers late, or not at all, has too much to do
+		backoff = max(backoff, pauseAfter(took)) // a server that answers late, or not at all, has too much to do
 		if n == 1 || n%20 == 0 {
 			e.log.Warningf("%s: the status could not be written, and will be tried again: %v", o.key, err)
 		}
@@ -288,7 +288,7 @@ func (e *engine) reread(ctx context.Context, o *object, w *write, err error) {
 		return
 	}
 	if o.refused++; o.refused > 4 && invalid {
-		o.plain = true
+		o.hostnamesOnly = true
 	}
 }
 
@@ -298,7 +298,7 @@ func isUnprocessable(err error) bool {
 	return errors.As(err, &s) && s.Status().Code == 422
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():

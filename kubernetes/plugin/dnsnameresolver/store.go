@@ -92,7 +92,7 @@ func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.C
 		ResyncPeriod:  24 * time.Hour,
 		Transform: func(o any) (any, error) {
 			if d, ok := o.(*v1alpha1.DNSNameResolver); ok {
-				mark(d)
+				stripManagedFields(d)
 			}
 			return o, nil
 		},
@@ -109,14 +109,14 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 	if s.putOnly.Load() {
 		live := w.live.DeepCopy()
 		live.ManagedFields = nil // as they are
-		live.Status.ResolvedNames = listOf(w.live, w.want)
+		live.Status.ResolvedNames = toStatusList(w.live, w.want)
 		req = s.objects.Put().Body(live)
 	} else {
 		kind, patch := types.JSONPatchType, any(w.ops)
 		if w.first {
 			// A manager for each replica: what another one with the same manager had applied, and we had not, would go.
 			opts.FieldManager, opts.Force = fieldManager+"-"+s.replica, new(true)
-			kind, patch = types.ApplyPatchType, firstOf(w.live, w.want)
+			kind, patch = types.ApplyPatchType, firstApply(w.live, w.want)
 		}
 		body, err := json.Marshal(patch)
 		if err != nil {
@@ -145,12 +145,12 @@ func read(r rest.Result) (*v1alpha1.DNSNameResolver, error) {
 		return nil, err
 	}
 	got, err := fetch.Unmarshal(raw)
-	mark(got)
+	stripManagedFields(got)
 	return got, err
 }
 
 // mark leaves of the record of who set which field no more than that there is one: it is larger than all the rest, and of no use here.
-func mark(d *v1alpha1.DNSNameResolver) {
+func stripManagedFields(d *v1alpha1.DNSNameResolver) {
 	if len(d.ManagedFields) > 0 {
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	}

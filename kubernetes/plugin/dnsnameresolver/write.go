@@ -19,15 +19,15 @@ type write struct {
 	want    []learn.Entry
 	first   bool // there is nothing stored yet
 	pending map[string]learn.Pending
-	wrote   map[string]learn.Entry // what becomes of those of pending that it changes
-	left    []string
+	changed   map[string]learn.Entry // what becomes of those of pending that it changes
+	omitted    []string
 }
 
 // begin collects what is to be written. It returns nil when there is nothing.
 func (o *object) begin(r learn.Rules, now time.Time) *write {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.gone.IsZero() {
+	if !o.deletedAt.IsZero() {
 		return nil
 	}
 	known := map[string]*learn.Memory{}
@@ -44,12 +44,12 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	}
 	res := r.Merge(o.entries, o.learnObject(), known, now)
 	if res.Changed {
-		res = o.alongLocked(r, res, known, now)
+		res = o.coRenewLocked(r, res, known, now)
 	}
-	w := &write{gen: o.gen, live: o.live, entries: o.entries, index: o.index, want: res.Entries, pending: map[string]learn.Pending{}, left: res.Left}
+	w := &write{gen: o.gen, live: o.live, entries: o.entries, index: o.index, want: res.Entries, pending: map[string]learn.Pending{}, omitted: res.Omitted}
 	for n := range known {
 		m := o.names[n]
-		w.pending[n] = m.Take()
+		w.pending[n] = m.TakePending()
 		m.dirty, m.due = false, time.Time{}
 	}
 	o.due = time.Time{}
@@ -58,23 +58,23 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 			o.refused, o.failed = 0, 0
 		}
 		o.storedLocked(w.gen)
-		o.redueLocked(res.Due)
+		o.rescheduleLocked(res.Due)
 		return w
 	}
 	o.writing = true
-	w.wrote = o.changedLocked(res.Entries, known)
+	w.changed = o.changedLocked(res.Entries, known)
 	w.first = len(o.live.Status.ResolvedNames) == 0 && !o.wildcard() && o.refused == 0
 	switch w.ops = diff(o.live, o.entries, res.Entries); {
 	case o.refused > 2, len(w.ops) > fetch.MaxOperations-1:
 		w.ops = replaceAll(o.live, res.Entries)
-	case res.Crowded:
+	case res.Exclusive:
 		w.ops = slices.Insert(w.ops, 0, operation{Op: "test", Path: "/metadata/resourceVersion", Value: o.live.ResourceVersion})
 	}
 	return w
 }
 
 // alongLocked merges once more, with the names that are not due yet and can be renewed by a write that is made anyway.
-func (o *object) alongLocked(r learn.Rules, res learn.Result, known map[string]*learn.Memory, now time.Time) learn.Result {
+func (o *object) coRenewLocked(r learn.Rules, res learn.Result, known map[string]*learn.Memory, now time.Time) learn.Result {
 	had := len(known)
 	for n, m := range o.names {
 		if !m.due.IsZero() {
@@ -84,14 +84,14 @@ func (o *object) alongLocked(r learn.Rules, res learn.Result, known map[string]*
 	if len(known) == had {
 		return res
 	}
-	r.Along = true
+	r.CoRenew = true
 	return r.Merge(o.entries, o.learnObject(), known, now)
 }
 
 // changedLocked are the entries that addresses of the names are to be stored in and that are not stored so already.
 func (o *object) changedLocked(want []learn.Entry, names map[string]*learn.Memory) map[string]learn.Entry {
 	out := map[string]learn.Entry{}
-	at := places(want)
+	at := indexByName(want)
 	for n := range names {
 		i, ok := at[n]
 		if !ok {
@@ -108,10 +108,10 @@ func (o *object) changedLocked(want []learn.Entry, names map[string]*learn.Memor
 }
 
 // redueLocked looks for the earliest moment at which a name must be looked at again.
-func (o *object) redueLocked(at time.Time) {
-	o.dueLocked(at)
+func (o *object) rescheduleLocked(at time.Time) {
+	o.scheduleLocked(at)
 	for _, m := range o.names {
-		o.dueLocked(m.due)
+		o.scheduleLocked(m.due)
 	}
 }
 
@@ -120,9 +120,9 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 	o.set(got, false, now)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for n, e := range w.wrote {
+	for n, e := range w.changed {
 		if m := o.names[n]; m != nil {
-			m.Wrote(e)
+			m.NoteWritten(e)
 		}
 	}
 	o.refused, o.failed, o.writing = 0, 0, false
@@ -132,14 +132,14 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 		if m == nil || m.dirty {
 			continue
 		}
-		res := o.lookLocked(r, n, m, now)
+		res := o.evaluateLocked(r, n, m, now)
 		m.due = res.Due
-		if _, wrote := w.wrote[n]; wrote && res.Changed { // somebody took it away before we heard that it was stored
-			m.Again()
+		if _, changed := w.changed[n]; changed && res.Changed { // somebody took it away before we heard that it was stored
+			m.MarkUnwritten()
 			m.due = now
 		}
 	}
-	o.redueLocked(time.Time{})
+	o.rescheduleLocked(time.Time{})
 }
 
 // undo gives back what could not be written, but for failures that somebody else has counted meanwhile.
@@ -152,12 +152,12 @@ func (o *object) undo(w *write, now time.Time) {
 		if m == nil {
 			continue
 		}
-		m.Put(p)
+		m.RestorePending(p)
 		m.dirty = true
 		i, was := w.index[n]
 		j, is := o.index[n]
 		if was && is {
-			m.Counted(w.entries[i], o.entries[j], now)
+			m.NoteCounted(w.entries[i], o.entries[j], now)
 		}
 	}
 }

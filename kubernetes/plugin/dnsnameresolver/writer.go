@@ -63,20 +63,20 @@ func (w *heldWriter) GetPlugin() string {
 }
 
 // nobody is the client of a question that we ask ourselves in the name of one who asked before.
-type nobody struct{ asker netip.AddrPort }
+type discardWriter struct{ client netip.AddrPort }
 
-func (n nobody) LocalAddr() net.Addr {
+func (n discardWriter) LocalAddr() net.Addr {
 	return net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:53"))
 }
-func (n nobody) RemoteAddr() net.Addr {
-	if !n.asker.IsValid() {
+func (n discardWriter) RemoteAddr() net.Addr {
+	if !n.client.IsValid() {
 		return n.LocalAddr()
 	}
-	return net.UDPAddrFromAddrPort(n.asker)
+	return net.UDPAddrFromAddrPort(n.client)
 }
-func (nobody) WriteMsg(*dns.Msg) error     { return nil }
-func (nobody) Write(b []byte) (int, error) { return len(b), nil }
-func (nobody) Close() error                { return nil }
-func (nobody) TsigStatus() error           { return nil }
-func (nobody) TsigTimersOnly(bool)         {}
-func (nobody) Hijack()                     {}
+func (discardWriter) WriteMsg(*dns.Msg) error     { return nil }
+func (discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (discardWriter) Close() error                { return nil }
+func (discardWriter) TsigStatus() error           { return nil }
+func (discardWriter) TsigTimersOnly(bool)         {}
+func (discardWriter) Hijack()                     {}

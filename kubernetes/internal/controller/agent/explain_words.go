@@ -54,7 +54,7 @@ func serviceCIDRs(ctx context.Context, c client.Reader) ([]client.Object, error)
 
 // ofService reports whether rules are not about an address itself: OVN replaces it with that of an endpoint before rules match.
 func (in reading) ofService(a netip.Addr) bool {
-	return in.policy.Cluster.Whose(a) == learn.OwnerService
+	return in.policy.Cluster.Owner(a) == learn.OwnerService
 }
 
 const service = "%s is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"

@@ -294,7 +294,7 @@ func TestPolicyFollows(t *testing.T) {
 		cluster := r.policy(s.o).Cluster
 		var got []string
 		for _, a := range []string{"198.51.100.1", "198.51.100.2", "198.51.100.3"} {
-			got = append(got, cluster.Whose(addr(a)))
+			got = append(got, cluster.Owner(addr(a)))
 		}
 		if strings.Join(got, ", ") != s.want {
 			t.Errorf("step %d: %q, want %q", i, got, s.want)

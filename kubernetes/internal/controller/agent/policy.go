@@ -53,7 +53,7 @@ func (r *reader) policy(o objects) learn.Policy {
 			all = append(all, n.networks...)
 		}
 		for _, p := range slices.Concat(r.opts.ClusterSubnets, r.opts.PodPrefixes) {
-			all = append(all, learn.Network{Net: p, Whose: learn.OwnerPod})
+			all = append(all, learn.Network{Net: p, Owner: learn.OwnerPod})
 		}
 		r.cluster = learn.NewNetworks(all)
 	}

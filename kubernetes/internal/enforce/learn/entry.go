@@ -10,36 +10,37 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Entry is what is stored of one name.
+// Entry is the stored state of one name.
 type Entry struct {
 	Name     string
-	Addrs    []Held
-	Failures int32     // lookups that failed since the last that did not
-	Degraded Condition // the zero Condition: none is stored
+	Addrs    []StoredAddress
+	Failures int32     // failed lookups since the last successful one
+	Degraded Condition // the zero Condition means that none is stored
 }
 
-// Held is a stored address. Times are kept to the second, as the API keeps them.
-type Held struct {
+// StoredAddress is an address in the status. Its times have a resolution of one second, like those of the API.
+type StoredAddress struct {
 	Addr netip.Addr
 	TTL  int32
 	Last time.Time
 }
 
-// Until is when h is no longer valid.
-func (h Held) Until() time.Time { return h.Last.Add(time.Duration(h.TTL) * time.Second) }
+// Until returns the time at which h ends.
+func (h StoredAddress) Until() time.Time { return h.Last.Add(time.Duration(h.TTL) * time.Second) }
 
-// hold is an address that is valid until a moment, seen now. The API keeps whole seconds, so that is true to half a second. What is
-// stored too short is within the grace; what was stored too long would be open for longer than anybody may use it.
-func hold(a netip.Addr, until, now time.Time) Held {
+// storedUntil returns the stored form of an address that was seen now and is valid until the given time. The API stores
+// whole seconds, so the stored end differs from until by up to half a second. An end that is too early is covered by
+// Grace. An end that is too late would keep the firewall open after the last client stopped using the address.
+func storedUntil(a netip.Addr, until, now time.Time) StoredAddress {
 	last := now.Truncate(time.Second)
 	left := max(until.Sub(last), 0).Round(time.Second)
 	if until.After(now) {
 		left = max(left, time.Second)
 	}
-	return Held{Addr: a, TTL: int32(left / time.Second), Last: last}
+	return StoredAddress{Addr: a, TTL: int32(left / time.Second), Last: last}
 }
 
-// LongestTTL is the largest MaxTTL that Rules may have (RFC 8767 §4: caches cap at a week or less).
+// LongestTTL is the largest MaxTTL that Rules may have (RFC 8767 §4: caches cap TTLs at a week or less).
 const LongestTTL = 7 * 24 * time.Hour
 
 // Condition is the Degraded condition of a name.
@@ -49,10 +50,10 @@ type Condition struct {
 	Since           time.Time
 }
 
-// Stored reports whether c is a condition at all.
+// Stored reports whether c is a condition, as opposed to the zero value.
 func (c Condition) Stored() bool { return c.Reason != "" }
 
-// messages are the words for response codes that readers of the API know.
+// messages maps response codes to the messages that the stock plugin writes.
 var messages = map[int]string{
 	dns.RcodeSuccess:        "No Error",
 	dns.RcodeFormatError:    "Format Error",
@@ -75,8 +76,8 @@ var messages = map[int]string{
 	dns.RcodeBadCookie:      "Bad/missing Server Cookie",
 }
 
-// condition is the condition after a lookup that ended with rcode. The moment of the last change stays when there is none: a
-// failure that goes on for the same reason is no change, and neither is a success after a success.
+// condition returns the condition after a lookup that ended with rcode. Since does not change when a name fails again
+// for the same reason, or succeeds again.
 func condition(old Condition, rcode int, now time.Time) Condition {
 	c := Condition{Failed: rcode != dns.RcodeSuccess, Since: now.Truncate(time.Second)}
 	c.Reason = cmp.Or(dns.RcodeToString[rcode], fmt.Sprintf("RCODE%d", rcode))
@@ -87,37 +88,38 @@ func condition(old Condition, rcode int, now time.Time) Condition {
 	return c
 }
 
-// expired reports whether no address of e is valid.
+// expired reports whether all addresses of e have ended.
 func (e Entry) expired(now time.Time) bool {
-	return !slices.ContainsFunc(e.Addrs, func(h Held) bool { return h.Until().After(now) })
+	return !slices.ContainsFunc(e.Addrs, func(h StoredAddress) bool { return h.Until().After(now) })
 }
 
-// Has reports whether a is one of the addresses of e.
+// Has reports whether e contains the address a.
 func (e Entry) Has(a netip.Addr) bool { return e.find(a) >= 0 }
 
 func (e Entry) find(a netip.Addr) int {
-	return slices.IndexFunc(e.Addrs, func(h Held) bool { return h.Addr == a })
+	return slices.IndexFunc(e.Addrs, func(h StoredAddress) bool { return h.Addr == a })
 }
 
-// finder is find for n addresses: there may be thousands of both. For a few it is not worth a map: the own entry of a wildcard has hundreds,
-// and is looked at for each of as many names that have an address or two.
+// finder returns a function like find for n lookups. It builds a map only if there are many lookups and many addresses.
+// A wildcard's own entry has hundreds of addresses, and is searched for each of hundreds of names with one or two
+// addresses each.
 func (e Entry) finder(n int) func(netip.Addr) int {
 	if n < 16 || len(e.Addrs) < 32 {
 		return e.find
 	}
-	places := make(map[netip.Addr]int, len(e.Addrs))
+	indexes := make(map[netip.Addr]int, len(e.Addrs))
 	for i, h := range e.Addrs {
-		places[h.Addr] = i
+		indexes[h.Addr] = i
 	}
 	return func(a netip.Addr) int {
-		if i, ok := places[a]; ok {
+		if i, ok := indexes[a]; ok {
 			return i
 		}
 		return -1
 	}
 }
 
-// covers reports whether e holds all of addrs for at least as long as they are promised.
+// covers reports whether e stores all addresses of m for at least as long as clients may use them.
 func (e Entry) covers(m *Memory, now time.Time) bool {
 	find := e.finder(len(m.addrs))
 	for a, p := range m.addrs {
@@ -131,8 +133,8 @@ func (e Entry) covers(m *Memory, now time.Time) bool {
 	return true
 }
 
-// size is about how many octets e takes in the stored object, in which nobody records who set its fields (metadata.managedFields,
-// which would be more than e).
+// size estimates the number of bytes of e in the stored object. The estimate does not include metadata.managedFields,
+// which would be larger than e itself.
 func (e Entry) size() int {
 	n := 260 + len(e.Name)
 	for _, h := range e.Addrs {

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// TestLoopIsReadOnce: a chain that leads back to itself teaches what stands on it, and costs no more than that.
+// TestLoopIsReadOnce checks that each name on a CNAME loop is read exactly once.
 func TestLoopIsReadOnce(t *testing.T) {
 	text := "a.example.com. 10 CNAME b.example.com.\nb.example.com. 10 CNAME a.example.com.\n"
 	for i := range 200 {
@@ -27,7 +27,7 @@ func TestLoopIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestFullKeepsRenewing: a name that gets more addresses than there is room for keeps those that it has.
+// TestFullKeepsRenewing checks that a name keeps its stored addresses when an answer has more addresses than fit.
 func TestFullKeepsRenewing(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.rules.MaxBytes = 500
@@ -46,40 +46,43 @@ func TestFullKeepsRenewing(t *testing.T) {
 	}
 }
 
-// TestRemovalAndRenewal: one write takes out a dead name and renews the one behind it.
+// TestRemovalAndRenewal checks that one write removes a dead name and renews the name after it.
 func TestRemovalAndRenewal(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	rules := learn.Rules{MinTTL: minTTL, Threshold: 5}
 	addr := netip.MustParseAddr("192.0.2.1")
 	have := []learn.Entry{
 		{Name: "a.example.com.", Failures: 5},
-		{Name: "b.example.com.", Addrs: []learn.Held{{Addr: addr, TTL: 1, Last: now}}},
+		{Name: "b.example.com.", Addrs: []learn.StoredAddress{{Addr: addr, TTL: 1, Last: now}}},
 		{Name: "c.example.com."},
 	}
 	dead, renewed := &learn.Memory{}, &learn.Memory{}
-	rules.Note(dead, have[0], learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, now)
-	rules.Note(renewed, have[1], learn.Lesson{Name: "b.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: addr, TTL: time.Hour}}}, now)
-	o := learn.Object{Name: "*.example.com.", Wildcard: true, Turn: func(string) float64 { return 0 }}
+	rules.Note(dead, have[0], learn.Observation{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError,
+		Failed: true}, now)
+	rules.Note(renewed, have[1], learn.Observation{Name: "b.example.com.", Type: dns.TypeA,
+		Addrs: []learn.Address{{Addr: addr, TTL: time.Hour}}}, now)
+	o := learn.Object{Name: "*.example.com.", Wildcard: true, Rank: func(string) float64 { return 0 }}
 	got := rules.Merge(have, o, map[string]*learn.Memory{"a.example.com.": dead, "b.example.com.": renewed}, now).Entries
 	if len(got) != 2 || got[0].Name != "b.example.com." || got[0].Addrs[0].TTL != 3600 || len(got[1].Addrs) != 0 {
 		t.Errorf("entries are %+v", got)
 	}
 }
 
-// TestLocalNAT64: an IPv4 address is found in one of the local-use NAT64 prefix wherever a translator may read it, and what follows it hides nothing.
+// TestLocalNAT64 checks that an IPv4 address is found at every position where a translator may read it in an address of
+// the local-use NAT64 prefix. The bits that follow it must not hide it.
 func TestLocalNAT64(t *testing.T) {
 	p := learn.Policy{Permit: []netip.Prefix{netip.MustParsePrefix("10.96.7.0/24")}}
 	for addr, want := range map[string]bool{
-		"64:ff9b:1:a9fe:a9:fe00::":       true, // 169.254.169.254, with a prefix of 48 bits
+		"64:ff9b:1:a9fe:a9:fe00::":       true, // 169.254.169.254, prefix of 48 bits
 		"64:ff9b:1:a9fe:a9:fe00:808:808": true,
-		"64:ff9b:1:7f:0:1:808:808":       true, // 127.0.0.1, 56
-		"64:ff9b:1:0:a9:fea9:fe08:808":   true, // 169.254.169.254, 64
-		"64:ff9b:1::a9fe:a9fe":           true, // 96
+		"64:ff9b:1:7f:0:1:808:808":       true, // 127.0.0.1, prefix of 56 bits
+		"64:ff9b:1:0:a9:fea9:fe08:808":   true, // 169.254.169.254, prefix of 64 bits
+		"64:ff9b:1::a9fe:a9fe":           true, // 169.254.169.254, prefix of 96 bits
 		"64:ff9b:1:c000:2:100::":         false,
 		"64:ff9b:1:0:c0:2:100::":         false,
 		"64:ff9b:1::c000:201":            false,
 		"64:ff9b:1::":                    true,
-		"64:ff9b:1::a60:707":             false, // is permitted
+		"64:ff9b:1::a60:707":             false, // permitted
 		"64:ff9b:1:a9fe:a9:fe00:a60:707": true,
 		"64:ff9b:1:0:a:6007:700::":       false,
 	} {
@@ -89,7 +92,8 @@ func TestLocalNAT64(t *testing.T) {
 	}
 }
 
-// TestSpecialAddresses: none of them opens a firewall, whoever answers with it. Private addresses do: many rules are about them.
+// TestSpecialAddresses checks that no special address opens a firewall. Private addresses do: many rules are about
+// them.
 func TestSpecialAddresses(t *testing.T) {
 	p := learn.Policy{Special: specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}}
 	for _, a := range specialaddrtest.Hostile {
@@ -104,19 +108,22 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 }
 
-// TestPruneAfterOutage: a name that could not be renewed while the API was away is not taken for a dead one when a new name needs room.
+// TestPruneAfterOutage checks that a name that could not be renewed during an API outage is not pruned when a new name
+// needs room.
 func TestPruneAfterOutage(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
 	r.rules.MaxNames = 1
 	r.sees(0, "z.example.com.", "192.0.2.1/30s")
 	r.wait(time.Minute)
-	for name, addr := range map[string]string{"z.example.com.": "192.0.2.1", "b.example.com.": "192.0.2.2"} { // nothing of which is written at first
+	// not written at first
+	for name, addr := range map[string]string{"z.example.com.": "192.0.2.1", "b.example.com.": "192.0.2.2"} {
 		m := r.replicas[0][name]
 		if m == nil {
 			m = &learn.Memory{}
 			r.replicas[0][name] = m
 		}
-		l := learn.Lesson{Name: name, Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr(addr), TTL: 30 * time.Second}}}
+		l := learn.Observation{Name: name, Type: dns.TypeA,
+			Addrs: []learn.Address{{Addr: netip.MustParseAddr(addr), TTL: 30 * time.Second}}}
 		r.rules.Note(m, r.entry(name), l, r.now)
 	}
 	r.write(0, "b.example.com.", "z.example.com.")
@@ -128,7 +135,7 @@ func TestPruneAfterOutage(t *testing.T) {
 	}
 }
 
-// TestFullIsNotWritten: that a name has more addresses than there is room for is no reason to write those that have with every answer.
+// TestFullIsNotWritten checks that a name with more addresses than fit is not written with every answer.
 func TestFullIsNotWritten(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.rules.MaxBytes, r.rules.Lease = 1000, 0

@@ -1,4 +1,8 @@
-// Package learn says what a DNS reply teaches about a name of an egress rule, and what that changes in the stored status.
+// Package learn decides what a DNS reply shows about a name of an egress rule, and how that changes the stored status.
+//
+// Start with Rules.FromReply in learn.go, which turns a reply into an Observation. Rules.Note in memory.go adds an
+// observation to the Memory of a name. Rules.Merge in merge.go merges memories into the stored entries. Policy in
+// policy.go decides which addresses must not be learned.
 package learn
 
 import (
@@ -11,47 +15,48 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// Lesson is what one reply says about the name that was asked for.
-type Lesson struct {
-	Name    string // lower case, with its final dot
-	Type    uint16 // what was asked
+// Observation is the information that one reply gives about the queried name.
+type Observation struct {
+	Name    string // lower case, with the final dot
+	Type    uint16 // the query type
 	Addrs   []Address
-	Partial bool // the reply was cut (TC): an address that is missing may be one that did not fit
+	Partial bool // the reply was truncated (TC): a missing address may be one that did not fit
 	Rcode   int
 	Failed  bool // the lookup counts as a failure of the name
 }
 
-// Address is one of them, and for how long it may be used.
+// Address is an address in a reply and the time for which a client may use it.
 type Address struct {
 	Addr netip.Addr
 	TTL  time.Duration
 }
 
-// maxChain is how many CNAMEs and DNAMEs are followed in one reply. Resolvers give up between 8 and 16.
+// maxChain is the number of CNAMEs and DNAMEs that are followed in one reply. Resolvers give up between 8 and 16.
 const maxChain = 32
 
-// Asks reports whether answers to q can teach something: addresses, or hints of them.
-func Asks(q dns.Question) bool {
+// Learnable reports whether an answer to q can contain addresses or address hints.
+func Learnable(q dns.Question) bool {
 	return q.Qclass == dns.ClassINET &&
 		(q.Qtype == dns.TypeA || q.Qtype == dns.TypeAAAA || q.Qtype == dns.TypeHTTPS || q.Qtype == dns.TypeSVCB)
 }
 
-// FromReply reads the reply to q. It reports false when there is nothing to learn from it at all.
+// FromReply returns the observation that the reply to q contains. It returns false if there is nothing to learn from
+// the reply.
 //
-// Addresses count only when their owner is on the chain of CNAMEs and DNAMEs that begins at the question: whoever can put a
-// record of another owner into a reply must not open a firewall with it. A TTL of zero, or one that RFC 2181 §8 says is to be
-// read as zero, becomes MinTTL; a larger one than MaxTTL becomes that.
-func (r Rules) FromReply(q dns.Question, reply *dns.Msg) (Lesson, bool) {
+// An address counts only if its owner is on the chain of CNAMEs and DNAMEs that begins at the question. Otherwise a
+// server could add a record of another owner to the reply and open a firewall with it. A TTL of zero becomes MinTTL,
+// and so does a TTL that RFC 2181 §8 treats as zero. A TTL larger than MaxTTL becomes MaxTTL.
+func (r Rules) FromReply(q dns.Question, reply *dns.Msg) (Observation, bool) {
 	name, err := dnsname.Parse(q.Name)
-	if reply == nil || err != nil || !Asks(q) {
-		return Lesson{}, false
+	if reply == nil || err != nil || !Learnable(q) {
+		return Observation{}, false
 	}
 	if reply.Rcode != dns.RcodeSuccess {
 		return FromFailure(q, reply.Rcode)
 	}
-	l := Lesson{Name: name.String(), Type: q.Qtype, Partial: reply.Truncated}
+	l := Observation{Name: name.String(), Type: q.Qtype, Partial: reply.Truncated}
 	in := newReader(reply.Answer, r)
-	var seen []dnsname.Name // so that what stands on a loop is read once
+	var seen []dnsname.Name // names already read, so that the names of a loop are read once
 	for range maxChain {
 		seen = append(seen, name)
 		found, next := in.at(name, q.Qtype)
@@ -65,25 +70,26 @@ func (r Rules) FromReply(q dns.Question, reply *dns.Msg) (Lesson, bool) {
 	return l, true
 }
 
-// FromFailure is FromReply for a lookup that ended without a message. Only questions for addresses count: that a name has no
-// working HTTPS record says nothing about its addresses.
-func FromFailure(q dns.Question, rcode int) (Lesson, bool) {
+// FromFailure is FromReply for a lookup that ended without a message. Only queries for addresses count: a name without
+// a working HTTPS record may still have addresses.
+func FromFailure(q dns.Question, rcode int) (Observation, bool) {
 	name, err := dnsname.Parse(q.Name)
 	if err != nil || q.Qclass != dns.ClassINET || q.Qtype != dns.TypeA && q.Qtype != dns.TypeAAAA {
-		return Lesson{}, false
+		return Observation{}, false
 	}
-	return Lesson{Name: name.String(), Type: q.Qtype, Rcode: rcode, Failed: true}, true
+	return Observation{Name: name.String(), Type: q.Qtype, Rcode: rcode, Failed: true}, true
 }
 
-// Family is whether l is about IPv4 addresses, IPv6 addresses, or both.
-func (l Lesson) Family() (v4, v6 bool) {
+// Family reports whether l is about IPv4 addresses, IPv6 addresses, or both.
+func (l Observation) Family() (v4, v6 bool) {
 	return l.Type != dns.TypeAAAA, l.Type != dns.TypeA
 }
 
-// reader looks for records of one owner. Owners are parsed once, though the records are read for each name of the chain.
+// reader finds the records of one owner. It parses each owner once, although the records are read for each name of the
+// chain.
 type reader struct {
 	answer []dns.RR
-	owners []dnsname.Name // of answer
+	owners []dnsname.Name // owners of the records in answer
 	rules  Rules
 }
 
@@ -99,9 +105,10 @@ func newReader(answer []dns.RR, rules Rules) *reader {
 	return r
 }
 
-// at collects what the reply says of name, and where the chain goes on from there; the zero Name when it ends.
+// at returns the addresses of name in the reply, and the next name of the chain. next is the zero Name at the end of
+// the chain.
 func (r *reader) at(name dnsname.Name, qtype uint16) (found []Address, next dnsname.Name) {
-	var dname *dns.DNAME // the last of them: there is one, or somebody has nothing good in mind
+	var dname *dns.DNAME // the last one: a correct reply has only one
 	var above dnsname.Name
 	for i, rr := range r.answer {
 		h, owner := rr.Header(), r.owners[i]
@@ -127,7 +134,7 @@ func (r *reader) at(name dnsname.Name, qtype uint16) (found []Address, next dnsn
 			next = alias
 		}
 	}
-	if next.IsZero() && dname != nil { // a DNAME comes with the CNAME made of it (RFC 6672 §3.1), which says the same
+	if next.IsZero() && dname != nil { // a server sends the CNAME that it synthesised from the DNAME too (RFC 6672 §3.1)
 		next = substitute(name, above, dname.Target)
 	}
 	return found, next
@@ -140,7 +147,7 @@ func (r *reader) ttl(seconds uint32) time.Duration {
 	return min(time.Duration(seconds)*time.Second, r.rules.MaxTTL)
 }
 
-// addresses are those in one record of the type that was asked for, and the name that it is an alias of, if it is one.
+// addresses returns the addresses in a record of the query type. If the record is an alias, it returns the target.
 func addresses(rr dns.RR, qtype uint16) ([]netip.Addr, dnsname.Name) {
 	switch rr := rr.(type) {
 	case *dns.A:
@@ -148,7 +155,7 @@ func addresses(rr dns.RR, qtype uint16) ([]netip.Addr, dnsname.Name) {
 			return []netip.Addr{a}, dnsname.Name{}
 		}
 	case *dns.AAAA:
-		// An IPv4 address in IPv6 clothes stays one of IPv6 here, and Policy judges it.
+		// An IPv4-mapped address stays an IPv6 address here. Policy decides about it.
 		if a, ok := netip.AddrFromSlice(rr.AAAA.To16()); ok && qtype == dns.TypeAAAA {
 			return []netip.Addr{a}, dnsname.Name{}
 		}
@@ -164,8 +171,8 @@ func addresses(rr dns.RR, qtype uint16) ([]netip.Addr, dnsname.Name) {
 	return nil, dnsname.Name{}
 }
 
-// hints are the addresses a client may use before it has asked for the target's (RFC 9460 §7.3). A record of priority zero
-// has none: it is an alias (§2.4.2).
+// hints returns the addresses that a client may use before it has resolved the target (RFC 9460 §7.3). A record of
+// priority zero has no hints: it is an alias (§2.4.2).
 func hints(rr *dns.SVCB) ([]netip.Addr, dnsname.Name) {
 	if rr.Priority == 0 {
 		if rr.Target == "." {
@@ -194,7 +201,8 @@ func hints(rr *dns.SVCB) ([]netip.Addr, dnsname.Name) {
 	return out, dnsname.Name{}
 }
 
-// substitute is where a DNAME at owner leads name to (RFC 6672 §2.2). A result that is too long is none.
+// substitute returns the name to which a DNAME at owner redirects name (RFC 6672 §2.2). It returns the zero Name if the
+// result is too long.
 func substitute(name, owner dnsname.Name, target string) dnsname.Name {
 	t, err := dnsname.Parse(target)
 	if err != nil {
@@ -207,7 +215,7 @@ func substitute(name, owner dnsname.Name, target string) dnsname.Name {
 	return n
 }
 
-// merge leaves each address once, with the larger of its lifetimes.
+// merge removes duplicate addresses. An address keeps its largest TTL.
 func merge(addrs []Address) []Address {
 	slices.SortStableFunc(addrs, func(a, b Address) int { return a.Addr.Compare(b.Addr) })
 	out := addrs[:0]

@@ -9,14 +9,14 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// TestLongTTL is case 14: a long TTL is stored as it is, up to a week.
+// TestLongTTL checks that a long TTL is stored unchanged, up to a week.
 func TestLongTTL(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.sees(0, "a.example.com.", "192.0.2.1/168h")
 	r.want("a.example.com. 192.0.2.1/168h0m0s NOERROR")
 }
 
-// TestTTLOfYears: whoever answers for a name cannot keep its addresses open for longer than MaxTTL by one answer.
+// TestTTLOfYears checks that one answer cannot keep an address open for longer than MaxTTL.
 func TestTTLOfYears(t *testing.T) {
 	rules := learn.Rules{MinTTL: minTTL, MaxTTL: 90 * time.Second}
 	q := dns.Question{Name: "a.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
@@ -25,7 +25,7 @@ func TestTTLOfYears(t *testing.T) {
 		a.example.com. 91 A 192.0.2.2
 		a.example.com. 315360000 A 192.0.2.3
 		a.example.com. 2147483647 A 192.0.2.4`)})
-	if got, want := words(l), "192.0.2.1/1m30s 192.0.2.2/1m30s 192.0.2.3/1m30s 192.0.2.4/1m30s"; got != want {
+	if got, want := addressText(l), "192.0.2.1/1m30s 192.0.2.2/1m30s 192.0.2.3/1m30s 192.0.2.4/1m30s"; got != want {
 		t.Errorf("learned %q, want %q", got, want)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// thousands is a lesson with so many addresses of IPv6.
-func thousands(name string, n int) learn.Lesson {
-	l := learn.Lesson{Name: name, Type: dns.TypeAAAA}
+// manyAddresses returns an observation with n IPv6 addresses.
+func manyAddresses(name string, n int) learn.Observation {
+	l := learn.Observation{Name: name, Type: dns.TypeAAAA}
 	for i := range n {
 		a := netip.MustParseAddr("2001:db8::").As16()
 		a[14], a[15] = byte(i>>8), byte(i)
@@ -22,8 +22,8 @@ func thousands(name string, n int) learn.Lesson {
 	return l
 }
 
-// TestFirstIsBounded: an answer with thousands of addresses makes no status larger than it may be, be it the first, and of a plain name or of
-// the wildcard itself. What has room is stored.
+// TestFirstIsBounded checks that an answer with thousands of addresses does not exceed MaxBytes. This holds for the
+// first answer too, and for a plain name and the wildcard itself. The addresses that fit are stored.
 func TestFirstIsBounded(t *testing.T) {
 	for _, object := range []string{"a.example.com.", "*.example.com."} {
 		r := newRig(t, object, 1)
@@ -31,7 +31,7 @@ func TestFirstIsBounded(t *testing.T) {
 		m := &learn.Memory{}
 		r.replicas[0][object] = m
 		for range 2 {
-			r.rules.Note(m, r.entry(object), thousands(object, 4000), r.now)
+			r.rules.Note(m, r.entry(object), manyAddresses(object, 4000), r.now)
 			r.write(0, object)
 			r.wait(time.Second)
 		}
@@ -41,19 +41,19 @@ func TestFirstIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkThousands is one question for a name of thousands of addresses, all of which are known.
+// BenchmarkThousands measures one query for a name with thousands of addresses that are all known.
 func BenchmarkThousands(b *testing.B) {
 	r := newRig(b, "a.example.com.", 1)
 	m := &learn.Memory{}
 	r.replicas[0]["a.example.com."] = m
-	l := thousands("a.example.com.", 4000)
+	l := manyAddresses("a.example.com.", 4000)
 	for b.Loop() {
 		r.rules.Note(m, r.entry("a.example.com."), l, r.now)
 		r.write(0, "a.example.com.")
 	}
 }
 
-// BenchmarkDNAMEs is a reply with a long chain beside thousands of DNAMEs.
+// BenchmarkDNAMEs measures a reply with a long chain and thousands of DNAMEs.
 func BenchmarkDNAMEs(b *testing.B) {
 	m := &dns.Msg{}
 	for i := range 31 {
@@ -61,7 +61,8 @@ func BenchmarkDNAMEs(b *testing.B) {
 		m.Answer = append(m.Answer, &dns.CNAME{Hdr: h, Target: fmt.Sprintf("n%d.example.com.", i+1)})
 	}
 	for range 4000 {
-		m.Answer = append(m.Answer, &dns.DNAME{Hdr: dns.RR_Header{Name: "example.com.", Class: dns.ClassINET, Rrtype: dns.TypeDNAME}, Target: "x."})
+		m.Answer = append(m.Answer, &dns.DNAME{Hdr: dns.RR_Header{Name: "example.com.", Class: dns.ClassINET,
+			Rrtype: dns.TypeDNAME}, Target: "x."})
 	}
 	q := dns.Question{Name: "n0.example.com.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
 	for b.Loop() {

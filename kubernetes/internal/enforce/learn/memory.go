@@ -8,52 +8,53 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Memory is what one replica knows about a name beyond what is stored: until when answers that it let pass are good, and
-// what of that has still to be written. The zero Memory knows nothing.
+// Memory is the knowledge of one replica about a name that is not stored in the status. It contains the time until
+// which clients may use each address, and the results that are not written yet. The zero Memory is empty.
 type Memory struct {
 	addrs   map[netip.Addr]promise
-	ok      [2]time.Time // when IPv4 and IPv6 addresses were last given
-	counted time.Time    // when a failure was last counted
-	failure int          // the response code to be counted; 0: none
-	success bool         // a success is to be noted
-	answers int          // that were noted
-	own     bool         // a lookup of the name itself succeeded, as opposed to addresses folded into it
+	ok      [2]time.Time // when the last IPv4 and IPv6 addresses were seen
+	counted time.Time    // when the last failure was counted
+	failure int          // response code of a failure that is not written yet; 0 if none
+	success bool         // a success is not written yet
+	answers int          // number of answers noted
+	own     bool         // a lookup of the name itself succeeded; false if it has only folded addresses
 }
 
-// maxRemembered is how many addresses of one name are remembered. A server that makes up a new one with a long TTL for each
-// question must not fill the memory; addresses beyond live by their leases alone.
+// maxRemembered is the maximum number of addresses that are remembered for one name. It bounds the memory that a server
+// can fill by inventing an address with a long TTL for each query. Further addresses are allowed by leases only.
 const maxRemembered = 4096
 
-// promise is an address that clients were given.
+// promise is an address that clients received.
 type promise struct {
-	until  time.Time // the latest moment one of them may use it, to a second
-	since  time.Time // it was in every answer since then; zero: an answer came without it, or none did
+	until  time.Time // the latest time at which a client may use it, to a second
+	since  time.Time // it was in every answer since then; zero if an answer or a lookup came without it
 	absent bool      // an answer came without it
-	answer int       // the last that it was in
-	// kept is until when the promise is remembered: as long as something longer may be stored for it, because it was stable.
-	// Who had forgotten it could not take that back.
-	kept  time.Time
-	ttl   time.Duration // the longest it was given with
-	fresh time.Time     // when an answer last let it live longer: others are from a cache, and prove nothing
-	wrote Held          // as this replica stored it last
+	answer int       // number of the last answer that contained it
+	// keptUntil is the time until which the promise is remembered. A stable address may be stored with a longer end than
+	// until. A replica that had forgotten the promise could not correct that end.
+	keptUntil time.Time
+	ttl       time.Duration // the longest TTL it was seen with
+	fresh     time.Time     // when an answer last extended until; answers from a cache do not extend it, and prove nothing
+	wrote     StoredAddress // the form in which this replica stored it last
 }
 
-// Rules are the constants of the arithmetic.
+// Rules are the parameters for reading replies and merging them.
 type Rules struct {
-	MinTTL    time.Duration // for answers with TTL 0, and how long addresses live on when a lookup fails
-	MaxTTL    time.Duration // replaces larger TTLs of answers; at most LongestTTL
-	Threshold int32         // failures after which an entry without valid addresses goes
-	// Lease is for how long a stable address is not written again. Zero: its TTL is stored as it is.
+	MinTTL    time.Duration // replaces a TTL of 0, and extends addresses after a failed lookup
+	MaxTTL    time.Duration // replaces larger TTLs; at most LongestTTL
+	Threshold int32         // number of failures after which an entry without valid addresses is removed
+	// Lease is the time for which a stable address is not written again. Zero means that the TTL is stored as it is.
 	Lease time.Duration
-	// Along says that a write is made anyway: this replica's own addresses that are past half of their stored lifetime go with it. Names
-	// of a wildcard that were learned one after the other are due together from then on, and are one write instead of many.
-	Along bool
-	// MaxNames and MaxBytes bound the status of one object; zero: not at all.
+	// CoRenew means that a write happens anyway. Addresses that this replica stored itself are then renewed once half of
+	// their stored lifetime has passed. Names of a wildcard that were learned one after the other are due together after
+	// that, and need one write instead of many.
+	CoRenew bool
+	// MaxNames and MaxBytes bound the status of one object; zero means no bound.
 	MaxNames, MaxBytes int
 }
 
-// Note takes a lesson into m. e is what is stored of the name.
-func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
+// Note adds an observation to m. e is the stored entry of the name.
+func (r Rules) Note(m *Memory, e Entry, l Observation, now time.Time) {
 	if l.Failed {
 		r.noteFailure(m, e, l, now)
 		return
@@ -68,7 +69,7 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 			continue
 		}
 		p.ttl = max(p.ttl, a.TTL)
-		// A cache gives the rest of a TTL in whole seconds, rounded up: each such answer would let the address live a little longer.
+		// A cache rounds the remaining TTL up to whole seconds, so each answer would extend the address a little.
 		if end := now.Add(a.TTL); !end.Before(p.until.Add(slack)) {
 			p.fresh, p.until = now, end
 		}
@@ -76,9 +77,9 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 		if p.since.IsZero() {
 			p.since = now
 		}
-		p.kept = p.until
+		p.keptUntil = p.until
 		if r.Lease > 0 && now.After(p.since) {
-			p.kept = p.until.Add(r.Lease + turns)
+			p.keptUntil = p.until.Add(r.Lease + renewWindow)
 		}
 		m.addrs[a.Addr] = p
 		m.ok[family(a.Addr)] = now
@@ -90,9 +91,9 @@ func (r Rules) Note(m *Memory, e Entry, l Lesson, now time.Time) {
 	}
 }
 
-// noteAbsent marks the addresses that an answer should have had. Hints of HTTPS records are a choice, and a reply that was cut
-// is not the whole answer. What nobody may use any more is forgotten.
-func (m *Memory) noteAbsent(l Lesson, now time.Time) {
+// noteAbsent marks the addresses that are missing in an answer. Hints of HTTPS records are optional, and a truncated
+// reply is incomplete: neither marks anything. noteAbsent also deletes promises that have ended.
+func (m *Memory) noteAbsent(l Observation, now time.Time) {
 	v4, v6 := l.Family()
 	whole := !l.Partial && v4 != v6
 	for a, p := range m.addrs {
@@ -100,7 +101,7 @@ func (m *Memory) noteAbsent(l Lesson, now time.Time) {
 			p.since, p.absent = time.Time{}, true
 			m.addrs[a] = p
 		}
-		if p.since.IsZero() && !p.kept.After(now) {
+		if p.since.IsZero() && !p.keptUntil.After(now) {
 			delete(m.addrs, a)
 		}
 	}
@@ -108,11 +109,12 @@ func (m *Memory) noteAbsent(l Lesson, now time.Time) {
 
 // noteFailure decides whether a failure says something about the name.
 //
-//   - One of a single family (a server that cannot do AAAA) says nothing while the other family's addresses are valid.
-//     NXDOMAIN is about the name as a whole (RFC 8020), but servers that give it for AAAA only exist, so it does not count right
-//     after a success of the other family.
-//   - Clients that ask again and again must not use up the failures in a second, so that one is counted in MinTTL.
-func (r Rules) noteFailure(m *Memory, e Entry, l Lesson, now time.Time) {
+//   - A failure of one address family (a server that cannot answer AAAA) is ignored while addresses of the other family
+//     are valid. NXDOMAIN is about the name as a whole (RFC 8020), but some servers return it for AAAA only. It is
+//     therefore ignored right after a success of the other family.
+//   - At most one failure is counted per MinTTL, so that clients that retry quickly do not reach the threshold in a
+//     second.
+func (r Rules) noteFailure(m *Memory, e Entry, l Observation, now time.Time) {
 	v4, _ := l.Family()
 	other := 0
 	if v4 {
@@ -121,7 +123,8 @@ func (r Rules) noteFailure(m *Memory, e Entry, l Lesson, now time.Time) {
 	if now.Sub(m.ok[other]) < r.MinTTL {
 		return
 	}
-	if l.Rcode != dns.RcodeNameError && slices.ContainsFunc(e.Addrs, func(h Held) bool { return family(h.Addr) == other && h.Until().After(now) }) {
+	if l.Rcode != dns.RcodeNameError &&
+		slices.ContainsFunc(e.Addrs, func(h StoredAddress) bool { return family(h.Addr) == other && h.Until().After(now) }) {
 		return
 	}
 	for a, p := range m.addrs {
@@ -134,36 +137,36 @@ func (r Rules) noteFailure(m *Memory, e Entry, l Lesson, now time.Time) {
 	m.counted, m.failure, m.success = now, l.Rcode, false
 }
 
-// Pending is what of a Memory is being written.
+// Pending is the part of a Memory that is being written.
 type Pending struct {
 	failure int
 	success bool
 }
 
-// Take gives what is to be written away, so that what comes meanwhile is told from it.
-func (m *Memory) Take() Pending {
+// TakePending returns the results to be written and resets them, so that later results are kept apart.
+func (m *Memory) TakePending() Pending {
 	p := Pending{m.failure, m.success}
 	m.failure, m.success = 0, false
 	return p
 }
 
-// Put gives back what could not be written. What was learned since then is newer.
-func (m *Memory) Put(p Pending) {
+// RestorePending restores results that could not be written, unless there are newer ones.
+func (m *Memory) RestorePending(p Pending) {
 	if m.failure == 0 && !m.success {
 		m.failure, m.success = p.failure, p.success
 	}
 }
 
-// Counted takes in what somebody else made of an entry. Several replicas see the same failure when they are asked at once: who counts it first
-// counts it for all, or the failures that a name has would be used up as many times as fast as there are replicas.
-func (m *Memory) Counted(was, is Entry, now time.Time) {
+// NoteCounted notes that another replica changed an entry from was to is. Several replicas may see the same failure.
+// The first one counts it for all: otherwise a name would reach the threshold faster with each additional replica.
+func (m *Memory) NoteCounted(was, is Entry, now time.Time) {
 	if is.Failures > was.Failures {
 		m.counted, m.failure = now, 0
 	}
 }
 
-// Wrote notes that this replica stored e. Who stored an address last is the first to renew it.
-func (m *Memory) Wrote(e Entry) {
+// NoteWritten notes that this replica stored e. The replica that stored an address last is the first to renew it.
+func (m *Memory) NoteWritten(e Entry) {
 	find := e.finder(len(m.addrs))
 	for a, p := range m.addrs {
 		if i := find(a); i >= 0 {
@@ -173,10 +176,10 @@ func (m *Memory) Wrote(e Entry) {
 	}
 }
 
-// Cut reports whether an entry that somebody else made of another one ends, for an address that clients may use, before they may not:
-// then it must be looked at again.
-func (m *Memory) Cut(was, is Entry, now time.Time) bool {
-	if slices.Equal(was.Addrs, is.Addrs) { // as most of a status are
+// Shortened reports whether another replica stored an earlier end for an address than clients may use it for. The name
+// must then be merged again.
+func (m *Memory) Shortened(was, is Entry, now time.Time) bool {
+	if slices.Equal(was.Addrs, is.Addrs) { // true for most entries of a status
 		return false
 	}
 	before, after := was.finder(len(m.addrs)), is.finder(len(m.addrs))
@@ -185,14 +188,15 @@ func (m *Memory) Cut(was, is Entry, now time.Time) bool {
 			continue
 		}
 		i, j := before(a), after(a)
-		if i >= 0 && (j < 0 || is.Addrs[j].Until().Before(was.Addrs[i].Until()) && p.until.After(is.Addrs[j].Until().Add(slack))) {
+		if i >= 0 && (j < 0 || is.Addrs[j].Until().Before(was.Addrs[i].Until()) &&
+			p.until.After(is.Addrs[j].Until().Add(slack))) {
 			return true
 		}
 	}
 	return false
 }
 
-// only is what m knows of the addresses of an entry.
+// only returns a copy of m with only the addresses that e contains.
 func (m *Memory) only(e Entry) *Memory {
 	out := *m
 	out.addrs = make(map[netip.Addr]promise, len(e.Addrs))
@@ -204,32 +208,33 @@ func (m *Memory) only(e Entry) *Memory {
 	return &out
 }
 
-// Known is of how many addresses m knows, and Knows whether a is one of them.
+// Known returns the number of addresses in m.
 func (m *Memory) Known() int { return len(m.addrs) }
 
-// Knows is told at Known.
+// Knows reports whether m contains the address a.
 func (m *Memory) Knows(a netip.Addr) bool { _, ok := m.addrs[a]; return ok }
 
-// Again lets all that is known be written once more, into a status that has nothing of it.
-func (m *Memory) Again() { m.success = m.success || m.failure == 0 }
+// MarkUnwritten marks m as not written, so that all of it is written to a status that does not contain it.
+func (m *Memory) MarkUnwritten() { m.success = m.success || m.failure == 0 }
 
-// Failing reports whether a failure is to be counted.
+// Failing reports whether m has a failure that is not written yet.
 func (m *Memory) Failing() bool { return m.failure != 0 }
 
-// Idle reports whether m is of no more use: nothing to write, no client with a valid address, and nothing to take back.
+// Idle reports whether m is no longer needed: there is nothing to write, no client has a valid address, and no stored
+// end to correct.
 func (m *Memory) Idle(now time.Time) bool {
 	if m.failure != 0 || m.success {
 		return false
 	}
 	for _, p := range m.addrs {
-		if p.kept.After(now) {
+		if p.keptUntil.After(now) {
 			return false
 		}
 	}
 	return true
 }
 
-// Alive reports whether an address of m may still be in use.
+// Alive reports whether a client may still use an address of m.
 func (m *Memory) Alive(now time.Time) bool {
 	for _, p := range m.addrs {
 		if p.until.After(now) {

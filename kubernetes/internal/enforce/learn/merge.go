@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Object is whose status is written.
+// Object describes the object whose status is written.
 type Object struct {
 	Name     string // spec.name
 	Wildcard bool
-	Turn     func(name string) float64 // this replica's place among others, from 0 to 1
-	// Plain says that the API takes names of letters, digits and inner hyphens only: the stock definition refuses a status
-	// with an underscore in any name of it. Other names are folded into the wildcard's own entry.
-	Plain bool
+	Rank     func(name string) float64 // position of this replica among all replicas for a name, from 0 to 1
+	// HostnamesOnly means that the API accepts only names of letters, digits and inner hyphens. The stock definition
+	// rejects a whole status if one of its names has an underscore. Such names are folded into the wildcard's own entry.
+	HostnamesOnly bool
 }
 
-// Result is what a status becomes.
+// Result is the new state of a status.
 type Result struct {
 	Entries []Entry
 	Changed bool
-	Due     time.Time // when to look again without a new lesson; zero: no need
-	Left    []string  // names there was no room for; their addresses live by leases alone
-	// Crowded says that the room was judged by what there was, and that others who did the same at once would not fit beside:
-	// the write must fail if there was another one in between.
-	Crowded bool
+	Due     time.Time // when to merge again without a new observation; zero means never
+	Omitted []string  // names that do not fit; their addresses are allowed by leases only
+	// Exclusive means that the new entries use much of the remaining room. If other replicas added as much at the same
+	// time, the status would exceed its limit. The write must therefore fail if there was another write in between.
+	Exclusive bool
 }
 
-// Merge brings what is known of some names into the entries of an object, which are not changed themselves. Names that are in
-// known are in the object. Nothing that is valid is removed to make room.
+// Merge merges the memories of some names into the entries of an object. It does not modify have. All names in known
+// match the object. Merge never removes a valid address to make room.
 func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.Time) Result {
 	s := status{rules: r, object: o, entries: slices.Clone(have), known: known, now: now}
 	for _, e := range have {
@@ -42,12 +42,12 @@ func (r Rules) Merge(have []Entry, o Object, known map[string]*Memory, now time.
 	if own := known[o.Name]; o.Wildcard && own != nil && own.own {
 		s.dropCovered(known)
 	}
-	return Result{s.entries, s.changed, s.due, s.left, s.crowded(s.size - had)}
+	return Result{s.entries, s.changed, s.due, s.omitted, s.nearLimit(s.size - had)}
 }
 
-// crowded judges a growth: one that takes more than half of what is left. Smaller ones of two replicas fit, and those of a handful in what
-// MaxBytes leaves free below the bound that matters.
-func (s *status) crowded(grown int) bool {
+// nearLimit reports whether a growth takes more than half of the remaining room. Smaller growths of two replicas fit
+// together. Those of a few more replicas fit into the margin between MaxBytes and the hard limit.
+func (s *status) nearLimit(grown int) bool {
 	limit := s.rules.MaxBytes
 	return limit > 0 && grown > max(limit/24, (limit-s.size+grown)/2)
 }
@@ -63,32 +63,33 @@ type status struct {
 	changed bool
 	pruned  bool
 	due     time.Time
-	left    []string
-	places  map[string]int // of entries, by name in lower case; nil: to be made
+	omitted []string
+	indexes map[string]int // index of each entry by name in lower case; nil if it must be rebuilt
 }
 
-// index is where the entry of a name is, or -1. A status has up to a thousand, and as many may be merged into it.
+// index returns the index of the entry of a name, or -1. It uses a map because a status has up to a thousand entries,
+// and as many names may be merged into it.
 func (s *status) index(name string) int {
-	if s.places == nil {
-		s.places = make(map[string]int, len(s.entries))
+	if s.indexes == nil {
+		s.indexes = make(map[string]int, len(s.entries))
 		for i, e := range slices.Backward(s.entries) {
-			s.places[strings.ToLower(e.Name)] = i
+			s.indexes[strings.ToLower(e.Name)] = i
 		}
 	}
-	if i, ok := s.places[strings.ToLower(name)]; ok {
+	if i, ok := s.indexes[strings.ToLower(name)]; ok {
 		return i
 	}
 	return -1
 }
 
-// insert adds an entry, at its beginning or its end.
+// insert adds an entry at the beginning or at the end.
 func (s *status) insert(at int, e Entry) {
 	s.entries = slices.Insert(s.entries, at, e)
-	if at == len(s.entries)-1 && s.places != nil {
-		s.places[strings.ToLower(e.Name)] = at
+	if at == len(s.entries)-1 && s.indexes != nil {
+		s.indexes[strings.ToLower(e.Name)] = at
 		return
 	}
-	s.places = nil
+	s.indexes = nil
 }
 
 func (s *status) merge(name string, m *Memory) {
@@ -108,10 +109,10 @@ func (s *status) merge(name string, m *Memory) {
 	e := Entry{Name: name}
 	if i >= 0 {
 		e = s.entries[i]
-	} else if m.failure != 0 { // there is nothing to count it in
+	} else if m.failure != 0 { // there is no entry to count the failure in
 		m = &Memory{addrs: m.addrs}
 	}
-	c := s.rules.apply(e, m, s.object.Turn(name), s.now)
+	c := s.rules.apply(e, m, s.object.Rank(name), s.now)
 	s.due = earlier(s.due, c.due)
 	switch {
 	case !c.changed, i < 0 && len(c.entry.Addrs) == 0:
@@ -125,7 +126,8 @@ func (s *status) merge(name string, m *Memory) {
 	}
 }
 
-// coveredUntil is when m must be looked at again, since the own entry that covers it is renewed by lookups of the wildcard only.
+// coveredUntil returns the time at which m must be merged again. The wildcard's own entry covers m, but only lookups of
+// the wildcard itself renew that entry.
 func (s *status) coveredUntil(own int, m *Memory) time.Time {
 	var due time.Time
 	find := s.entries[own].finder(len(m.addrs))
@@ -137,17 +139,17 @@ func (s *status) coveredUntil(own int, m *Memory) time.Time {
 	return due
 }
 
-// fits reports whether the API takes an entry of that name.
+// fits reports whether the API accepts an entry with this name.
 func (s *status) fits(name string) bool {
 	if name == s.object.Name {
 		return true
 	}
 	for l := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(name, "*."), "."), ".") {
-		if l == "" || s.object.Plain && (l[0] == '-' || l[len(l)-1] == '-') {
+		if l == "" || s.object.HostnamesOnly && (l[0] == '-' || l[len(l)-1] == '-') {
 			return false
 		}
 		for i := range len(l) {
-			if c := l[i]; c != '-' && (c != '_' || s.object.Plain) && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			if c := l[i]; c != '-' && (c != '_' || s.object.HostnamesOnly) && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
 				return false
 			}
 		}
@@ -155,8 +157,8 @@ func (s *status) fits(name string) bool {
 	return true
 }
 
-// add makes a new entry when there is room for one. Entries of single names may take three fifths of the room; the rest is for
-// addresses that are folded, which take a third of the octets.
+// add adds a new entry if there is room for it. Entries of single names may take three fifths of the room. The rest is
+// for folded addresses, which need a third of the bytes.
 func (s *status) add(name string, e Entry, own int, m *Memory) {
 	r := s.rules
 	for {
@@ -182,7 +184,7 @@ func (s *status) add(name string, e Entry, own int, m *Memory) {
 	s.changed = true
 }
 
-// fitting is a new entry with as many of its addresses as there is room for: whoever answers may have thousands.
+// fitting returns e with as many of its addresses as fit: a reply may have thousands.
 func (s *status) fitting(e Entry) Entry {
 	room := s.rules.MaxBytes - s.size - e.size()
 	if s.rules.MaxBytes == 0 || room >= 0 {
@@ -192,7 +194,7 @@ func (s *status) fitting(e Entry) Entry {
 	for ; n > 0 && room < 0; n-- {
 		room += addrSize(e.Addrs[n-1].Addr)
 	}
-	s.left = append(s.left, e.Name)
+	s.omitted = append(s.omitted, e.Name)
 	e.Addrs = e.Addrs[:n:n]
 	return e
 }
@@ -204,10 +206,10 @@ func (s *status) replace(i int, e Entry, m *Memory) {
 		s.prune(i)
 	}
 	if over() {
-		// What is new has no room. What is there already takes none, is not to end because of it, and is not written with every answer.
-		s.left = append(s.left, e.Name)
+		// The new addresses do not fit. Renew the stored ones, which need no room, but do not write them with every answer.
+		s.omitted = append(s.omitted, e.Name)
 		had := s.entries[s.index(e.Name)]
-		c := s.rules.apply(had, m.only(had), s.object.Turn(e.Name), s.now)
+		c := s.rules.apply(had, m.only(had), s.object.Rank(e.Name), s.now)
 		s.due = earlier(s.due, c.due)
 		if !c.changed {
 			return
@@ -221,11 +223,11 @@ func (s *status) replace(i int, e Entry, m *Memory) {
 
 func (s *status) remove(i int) {
 	s.size -= s.entries[i].size()
-	s.entries, s.places = slices.Delete(s.entries, i, i+1), nil
+	s.entries, s.indexes = slices.Delete(s.entries, i, i+1), nil
 	s.changed = true
 }
 
-// fold puts the addresses of a name into the wildcard's own entry. Whoever programs switches sees no difference.
+// fold adds the addresses of a name to the wildcard's own entry. The agents program the same addresses in both cases.
 func (s *status) fold(name string, own int, m *Memory) {
 	if !s.object.Wildcard || !m.Alive(s.now) {
 		return
@@ -234,8 +236,8 @@ func (s *status) fold(name string, own int, m *Memory) {
 	if own >= 0 {
 		e = s.entries[own]
 	}
-	// Only the addresses: a success or a failure of another name is none of the wildcard's.
-	c := s.rules.apply(e, &Memory{addrs: m.addrs}, s.object.Turn(name), s.now)
+	// Merge only the addresses: a success or failure of this name is not one of the wildcard.
+	c := s.rules.apply(e, &Memory{addrs: m.addrs}, s.object.Rank(name), s.now)
 	s.due = earlier(s.due, c.due)
 	if !c.changed {
 		return
@@ -249,7 +251,7 @@ func (s *status) fold(name string, own int, m *Memory) {
 			s.fold(name, s.index(s.object.Name), m)
 			return
 		}
-		s.left = append(s.left, name)
+		s.omitted = append(s.omitted, name)
 		return
 	}
 	if own >= 0 {
@@ -261,8 +263,9 @@ func (s *status) fold(name string, own int, m *Memory) {
 	s.changed = true
 }
 
-// prune makes room once: entries of which no address is in use go, and such addresses of the wildcard's own entry. The entry at keep
-// stays as it is; -1 is none.
+// prune makes room, at most once per merge. It removes entries that have no address in use, and ended addresses of the
+// wildcard's own entry. It does not change the entry at index keep; -1 means none. It reports whether it removed
+// anything.
 func (s *status) prune(keep int) bool {
 	if s.pruned {
 		return false
@@ -275,7 +278,7 @@ func (s *status) prune(keep int) bool {
 		case i == keep:
 		case e.Name == s.object.Name:
 			old := e.size()
-			e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h Held) bool { return !h.Until().After(dead) })
+			e.Addrs = slices.DeleteFunc(slices.Clone(e.Addrs), func(h StoredAddress) bool { return !h.Until().After(dead) })
 			s.size += e.size() - old
 		case e.expired(dead) && !s.alive(e.Name):
 			s.size -= e.size()
@@ -283,18 +286,19 @@ func (s *status) prune(keep int) bool {
 		}
 		out = append(out, e)
 	}
-	s.entries, s.places = out, nil
+	s.entries, s.indexes = out, nil
 	s.changed = s.changed || s.size != before
 	return s.size != before
 }
 
-// alive reports whether a name that is being merged has an address in use: what is stored of it may have ended because nobody could write.
+// alive reports whether a name that is being merged has an address in use. Its stored addresses may have ended only
+// because the API was unavailable.
 func (s *status) alive(name string) bool {
 	m := s.known[strings.ToLower(name)]
 	return m != nil && m.Alive(s.now)
 }
 
-// dropCovered removes the entries whose addresses the wildcard's own entry holds for as long.
+// dropCovered removes the entries whose addresses the wildcard's own entry stores for as long.
 func (s *status) dropCovered(known map[string]*Memory) {
 	own := s.index(s.object.Name)
 	if own < 0 {
@@ -302,7 +306,7 @@ func (s *status) dropCovered(known map[string]*Memory) {
 	}
 	o := s.entries[own]
 	find, before := o.finder(len(s.entries)), len(s.entries)
-	s.places = nil
+	s.indexes = nil
 	s.entries = slices.DeleteFunc(s.entries, func(e Entry) bool {
 		if e.Name == o.Name || len(e.Addrs) == 0 {
 			return false

@@ -48,10 +48,10 @@ func (r *rig) entry(name string) learn.Entry {
 	return learn.Entry{Name: name}
 }
 
-// sees lets a replica see an answer: addresses with their TTL, or a response code.
+// sees passes an answer to a replica: addresses with TTLs, or a response code.
 func (r *rig) sees(replica int, name, answer string) {
 	r.t.Helper()
-	l := learn.Lesson{Name: name, Type: dns.TypeA}
+	l := learn.Observation{Name: name, Type: dns.TypeA}
 	for _, w := range strings.Fields(answer) {
 		if code, ok := dns.StringToRcode[w]; ok {
 			l.Rcode, l.Failed = code, true
@@ -86,26 +86,26 @@ func (r *rig) write(replica int, names ...string) {
 	for _, n := range names {
 		known[n] = r.replicas[replica][n]
 	}
-	o := learn.Object{Name: r.object, Wildcard: strings.HasPrefix(r.object, "*."), Plain: r.plain,
-		Turn: func(string) float64 { return float64(replica) / float64(len(r.replicas)) }}
+	o := learn.Object{Name: r.object, Wildcard: strings.HasPrefix(r.object, "*."), HostnamesOnly: r.plain,
+		Rank: func(string) float64 { return float64(replica) / float64(len(r.replicas)) }}
 	res := r.rules.Merge(r.stored, o, known, r.now)
-	r.left = append(r.left, res.Left...)
+	r.left = append(r.left, res.Omitted...)
 	r.due = res.Due
 	if res.Changed {
 		r.writes++
 		r.stored = res.Entries
 		for n, m := range known {
-			m.Wrote(r.entry(n))
+			m.NoteWritten(r.entry(n))
 		}
 	}
 	for _, m := range known {
-		m.Take()
+		m.TakePending()
 	}
 }
 
 func (r *rig) wait(d time.Duration) { r.now = r.now.Add(d) }
 
-// state is the stored status in words: for each name its addresses with the time they have left, failures, condition.
+// state formats the stored status: addresses with their remaining time, failures and condition of each name.
 func (r *rig) state() string {
 	var out []string
 	for _, e := range r.stored {
@@ -138,7 +138,7 @@ func TestSuccess(t *testing.T) {
 	r.sees(0, "a.example.com.", "192.0.2.1/30s 192.0.2.2/30s")
 	r.want("a.example.com. 192.0.2.1/30s 192.0.2.2/30s NOERROR")
 	r.wait(10 * time.Second)
-	r.sees(0, "a.example.com.", "192.0.2.3/30s") // one of a pool: the others stay for as long as they were given
+	r.sees(0, "a.example.com.", "192.0.2.3/30s") // one of a pool: the others stay until their end
 	r.want("a.example.com. 192.0.2.1/20s 192.0.2.2/20s 192.0.2.3/30s NOERROR")
 	r.sees(0, "a.example.com.", "AAAA 2001:db8::1/30s")
 	r.want("a.example.com. 192.0.2.1/20s 192.0.2.2/20s 192.0.2.3/30s 2001:db8::1/30s NOERROR")
@@ -147,14 +147,14 @@ func TestSuccess(t *testing.T) {
 	}
 	r.sees(0, "a.example.com.", "192.0.2.3/30s")
 	r.sees(0, "a.example.com.", "192.0.2.1/20s 192.0.2.2/20s 192.0.2.3/29s") // from a cache
-	r.sees(0, "a.example.com.", "")                                          // case 18: no data
+	r.sees(0, "a.example.com.", "")                                          // no data
 	if r.writes != 4 {
 		t.Errorf("a write for nothing new: %s", r.state())
 	}
 }
 
-// TestSubsecond is case 51: what is stored has whole seconds, and is true to half of one. Answers from a cache, which counts in whole
-// seconds too, do not let an address live on.
+// TestSubsecond checks that stored times, which have whole seconds, are correct to half a second. Answers from a cache,
+// which counts whole seconds too, must not extend an address.
 func TestSubsecond(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.wait(900 * time.Millisecond)
@@ -168,7 +168,7 @@ func TestSubsecond(t *testing.T) {
 		t.Errorf("%d writes", r.writes)
 	}
 	r.wait(500 * time.Millisecond)
-	r.sees(0, "a.example.com.", "192.0.2.2/2s") // a write, with which nothing of the other one goes
+	r.sees(0, "a.example.com.", "192.0.2.2/2s") // this write does not extend the other address
 	r.want("a.example.com. 192.0.2.1/500ms 192.0.2.2/2.5s NOERROR")
 	r = newRig(t, "a.example.com.", 1)
 	r.wait(100 * time.Millisecond)
@@ -176,7 +176,8 @@ func TestSubsecond(t *testing.T) {
 	r.want("a.example.com. 192.0.2.1/1.9s NOERROR")
 }
 
-// TestStretch: a stable address is written three times, and then once in more than a minute, whoever asks how often.
+// TestStretch checks that a stable address is written three times, and then less than once a minute, regardless of how
+// often clients ask.
 func TestStretch(t *testing.T) {
 	r := newRig(t, "a.example.com.", 3)
 	var at []time.Duration
@@ -186,7 +187,7 @@ func TestStretch(t *testing.T) {
 		if r.writes != was {
 			at = append(at, r.now.Sub(start))
 		}
-		if left := r.entry("a.example.com.").Addrs[0].Until().Sub(r.now); left < -time.Second { // which is within the grace
+		if left := r.entry("a.example.com.").Addrs[0].Until().Sub(r.now); left < -time.Second { // within Grace
 			t.Fatalf("at %v it ended %v ago", r.now.Sub(start), -left)
 		}
 		r.wait(250 * time.Millisecond)
@@ -201,7 +202,7 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestNoStretch is `lease 0`.
+// TestNoStretch checks the setting `lease 0`.
 func TestNoStretch(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.rules.Lease = 0
@@ -214,7 +215,7 @@ func TestNoStretch(t *testing.T) {
 	}
 }
 
-// TestShrink: the first answer without a stable address gives it its true end.
+// TestShrink checks that the first answer without a stable address corrects its end.
 func TestShrink(t *testing.T) {
 	for _, answer := range []string{"192.0.2.2/5s", "NXDOMAIN"} {
 		r := newRig(t, "a.example.com.", 1)
@@ -236,21 +237,21 @@ func TestShrink(t *testing.T) {
 		r.wait(time.Second)
 	}
 	was := r.entry("a.example.com.").Addrs[0].Until()
-	r.sees(0, "a.example.com.", "TC 192.0.2.2/5s") // case 26: a reply that was cut says nothing of those that are missing
+	r.sees(0, "a.example.com.", "TC 192.0.2.2/5s") // a truncated reply says nothing about missing addresses
 	if until := r.entry("a.example.com.").Addrs[0].Until(); until.Before(was) {
 		t.Errorf("it ends %v earlier", was.Sub(until))
 	}
 }
 
-// TestShrinkLate: the answer that lacks a stable address comes when clients may not use it any more, as it does when the name is asked
-// for by its TTL, be the replica idle meanwhile or not. The address ends when it did for clients.
+// TestShrinkLate checks an answer without a stable address that comes after the address ended for clients. This happens
+// when the name is queried at its TTL, whether or not the replica was idle. The stored end becomes the end for clients.
 func TestShrinkLate(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	for range 120 {
 		r.sees(0, "a.example.com.", "192.0.2.1/5s")
 		r.wait(time.Second)
 	}
-	end := r.now.Add(4 * time.Second) // it was last given a second ago
+	end := r.now.Add(4 * time.Second) // it was last seen a second ago
 	r.wait(7 * time.Second)
 	r.sees(0, "a.example.com.", "192.0.2.2/5s")
 	if until := r.entry("a.example.com.").Addrs[0].Until(); until.Before(end) || until.After(end.Add(time.Second)) {
@@ -258,7 +259,8 @@ func TestShrinkLate(t *testing.T) {
 	}
 }
 
-// TestPromise: an address that a client may use for longer than is stored is written before that ends, without another answer.
+// TestPromise checks that an address is extended before its stored end, without another answer, if clients may use it
+// for longer.
 func TestPromise(t *testing.T) {
 	r := newRig(t, "a.example.com.", 2)
 	r.sees(0, "a.example.com.", "192.0.2.1/300s")
@@ -275,35 +277,37 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestFailures is cases 20 to 24.
+// TestFailures checks how failures are counted, and that an entry goes after too many of them.
 func TestFailures(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.sees(0, "a.example.com.", "NXDOMAIN")
-	r.want("") // nothing is stored of a name that never was
+	r.want("") // a name that never resolved is not stored
 	r.sees(0, "a.example.com.", "192.0.2.1/10s")
 	r.wait(10 * time.Second)
 	r.sees(0, "a.example.com.", "NXDOMAIN")
 	r.want("a.example.com. 192.0.2.1/5s failures=1 NXDOMAIN")
 	since := r.entry("a.example.com.").Degraded.Since
 	r.wait(time.Second)
-	r.sees(0, "a.example.com.", "NXDOMAIN") // impatient clients do not count
+	r.sees(0, "a.example.com.", "NXDOMAIN") // retries within MinTTL are not counted
 	r.want("a.example.com. 192.0.2.1/4s failures=1 NXDOMAIN")
 	r.wait(4 * time.Second)
 	r.sees(0, "a.example.com.", "NXDOMAIN")
 	r.want("a.example.com. 192.0.2.1/5s failures=2 NXDOMAIN")
-	if got := r.entry("a.example.com.").Degraded; !got.Since.Equal(since) || !got.Failed || got.Message != "Non-Existent Domain" {
+	if got := r.entry("a.example.com.").Degraded; !got.Since.Equal(since) || !got.Failed ||
+		got.Message != "Non-Existent Domain" {
 		t.Errorf("condition is %+v", got)
 	}
 	r.wait(5 * time.Second)
-	r.sees(0, "a.example.com.", "REFUSED") // case 24: another reason is a change
-	if got := r.entry("a.example.com.").Degraded; got.Since.Equal(since) || got.Reason != "REFUSED" || got.Message != "Query Refused" {
+	r.sees(0, "a.example.com.", "REFUSED") // another reason is a change
+	if got := r.entry("a.example.com.").Degraded; got.Since.Equal(since) || got.Reason != "REFUSED" ||
+		got.Message != "Query Refused" {
 		t.Errorf("condition is %+v", got)
 	}
 	r.wait(5 * time.Second)
 	r.sees(0, "a.example.com.", "SERVFAIL")
 	r.want("a.example.com. 192.0.2.1/5s failures=4 SERVFAIL")
 	r.wait(time.Second)
-	r.sees(0, "a.example.com.", "192.0.2.1/10s") // case 22
+	r.sees(0, "a.example.com.", "192.0.2.1/10s") // a success resets the count
 	r.want("a.example.com. 192.0.2.1/10s NOERROR")
 	r.wait(10 * time.Second)
 	for n := 1; n <= 5; n++ {
@@ -311,11 +315,12 @@ func TestFailures(t *testing.T) {
 		r.want(fmt.Sprintf("a.example.com. 192.0.2.1/5s failures=%d FORMERR", n))
 		r.wait(5 * time.Second)
 	}
-	r.sees(0, "a.example.com.", "FORMERR") // case 21
+	r.sees(0, "a.example.com.", "FORMERR") // over the threshold, and the addresses have ended: the entry is removed
 	r.want("")
 }
 
-// TestFailuresWhileValid is the second half of case 21, and that an entry goes nevertheless however often clients ask.
+// TestFailuresWhileValid checks that failures do not remove valid addresses. The entry is removed later, however often
+// clients ask.
 func TestFailuresWhileValid(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.sees(0, "a.example.com.", "192.0.2.1/60s")
@@ -333,7 +338,7 @@ func TestFailuresWhileValid(t *testing.T) {
 	}
 }
 
-// TestOneFamilyFails is case 19: servers that cannot do AAAA.
+// TestOneFamilyFails checks servers that cannot answer AAAA.
 func TestOneFamilyFails(t *testing.T) {
 	for _, rcode := range []string{"SERVFAIL", "NXDOMAIN"} {
 		r := newRig(t, "a.example.com.", 1)
@@ -357,24 +362,26 @@ func TestWildcard(t *testing.T) {
 	r.sees(0, "b.example.com.", "192.0.2.2/30s")
 	r.sees(0, "c.example.com.", "192.0.2.3/60s")
 	r.sees(0, "*.example.com.", "192.0.2.2/30s 192.0.2.3/30s")
-	// Cases 36, 37, D4: first, and only what it covers goes.
-	r.want("*.example.com. 192.0.2.2/30s 192.0.2.3/30s NOERROR; a.example.com. 192.0.2.1/30s NOERROR; c.example.com. 192.0.2.3/1m0s NOERROR")
+	// The wildcard's own entry is first. It replaces only the entries that it covers.
+	r.want("*.example.com. 192.0.2.2/30s 192.0.2.3/30s NOERROR; a.example.com. 192.0.2.1/30s NOERROR; c.example.com. " +
+		"192.0.2.3/1m0s NOERROR")
 	writes := r.writes
 	r.sees(0, "d.example.com.", "192.0.2.3/30s") // covered: not written
 	if r.writes != writes || r.due.Sub(r.now) != 30*time.Second {
 		t.Errorf("%d writes, due in %v: %s", r.writes-writes, r.due.Sub(r.now), r.state())
 	}
 	r.sees(0, "e.example.com.", "192.0.2.3/90s")
-	r.want("*.example.com. 192.0.2.2/30s 192.0.2.3/30s NOERROR; a.example.com. 192.0.2.1/30s NOERROR; c.example.com. 192.0.2.3/1m0s NOERROR; e.example.com. 192.0.2.3/1m30s NOERROR")
+	r.want("*.example.com. 192.0.2.2/30s 192.0.2.3/30s NOERROR; a.example.com. 192.0.2.1/30s NOERROR; c.example.com. " +
+		"192.0.2.3/1m0s NOERROR; e.example.com. 192.0.2.3/1m30s NOERROR")
 }
 
 func TestOddNames(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
-	r.sees(0, "_b.example.com.", "192.0.2.1/30s") // case 5, D6
+	r.sees(0, "_b.example.com.", "192.0.2.1/30s") // underscores are stored
 	r.want("_b.example.com. 192.0.2.1/30s NOERROR")
 	r.sees(0, `a\.b.example.com.`, "192.0.2.2/30s")
 	r.want("*.example.com. 192.0.2.2/30s; _b.example.com. 192.0.2.1/30s NOERROR")
-	r.sees(0, `a\.b.example.com.`, "NXDOMAIN") // which is not a failure of the wildcard
+	r.sees(0, `a\.b.example.com.`, "NXDOMAIN") // not a failure of the wildcard
 	r.want("*.example.com. 192.0.2.2/30s; _b.example.com. 192.0.2.1/30s NOERROR")
 
 	r = newRig(t, "*.example.com.", 1)
@@ -385,14 +392,16 @@ func TestOddNames(t *testing.T) {
 	r.want("*.example.com. 192.0.2.1/30s 192.0.2.2/30s; b.example.com. 192.0.2.3/30s NOERROR")
 }
 
-// TestBounds is case 40: names first, then folded, then left to leases; nothing valid is removed, what ended makes room.
+// TestBounds checks the order in which room is used: entries of names, then folded addresses, then leases only. Nothing
+// valid is removed, and ended entries make room.
 func TestBounds(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
 	r.rules.MaxNames, r.rules.MaxBytes = 3, 1650
 	for i := range 12 {
 		r.sees(0, fmt.Sprintf("n%02d.example.com.", i), fmt.Sprintf("192.0.2.%d/30s", i+1))
 	}
-	r.want("*.example.com. 192.0.2.3/30s 192.0.2.4/30s 192.0.2.5/30s 192.0.2.6/30s 192.0.2.7/30s 192.0.2.8/30s 192.0.2.9/30s; " +
+	r.want("*.example.com. 192.0.2.3/30s 192.0.2.4/30s 192.0.2.5/30s 192.0.2.6/30s 192.0.2.7/30s 192.0.2.8/30s " +
+		"192.0.2.9/30s; " +
 		"n00.example.com. 192.0.2.1/30s NOERROR; n01.example.com. 192.0.2.2/30s NOERROR")
 	if want := []string{"n09.example.com.", "n10.example.com.", "n11.example.com."}; !slices.Equal(r.left, want) {
 		t.Errorf("left are %v, want %v", r.left, want)
@@ -401,42 +410,44 @@ func TestBounds(t *testing.T) {
 	r.sees(0, "late.example.com.", "192.0.2.99/30s")
 	r.want("*.example.com.; late.example.com. 192.0.2.99/30s NOERROR")
 
-	r = newRig(t, "*.example.com.", 1) // by names alone, of which the wildcard's own entry is none
+	r = newRig(t, "*.example.com.", 1) // limited by names alone, which do not include the wildcard's own entry
 	r.rules.MaxNames, r.rules.MaxBytes = 2, 0
 	for i := range 4 {
 		r.sees(0, fmt.Sprintf("n%02d.example.com.", i), fmt.Sprintf("192.0.2.%d/30s", i+1))
 	}
-	r.want("*.example.com. 192.0.2.3/30s 192.0.2.4/30s; n00.example.com. 192.0.2.1/30s NOERROR; n01.example.com. 192.0.2.2/30s NOERROR")
+	r.want("*.example.com. 192.0.2.3/30s 192.0.2.4/30s; n00.example.com. 192.0.2.1/30s NOERROR; n01.example.com. " +
+		"192.0.2.2/30s NOERROR")
 }
 
-// TestCrowded: what replicas that do not know of each other add at once fits, or only one of them is to succeed.
-func TestCrowded(t *testing.T) {
+// TestNearLimitNeedsExclusiveWrite checks that the growths of replicas that write at the same time fit together, or
+// that only one of them succeeds.
+func TestNearLimitNeedsExclusiveWrite(t *testing.T) {
 	names := func(from, to int) map[string]*learn.Memory {
 		out := map[string]*learn.Memory{}
 		for i := from; i < to; i++ {
 			n, m := fmt.Sprintf("n%04d.example.com.", i), &learn.Memory{}
-			learn.Rules{}.Note(m, learn.Entry{}, learn.Lesson{Name: n, Type: dns.TypeA,
+			learn.Rules{}.Note(m, learn.Entry{}, learn.Observation{Name: n, Type: dns.TypeA,
 				Addrs: []learn.Address{{Addr: netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), TTL: time.Minute}}}, start)
 			out[n] = m
 		}
 		return out
 	}
 	rules := learn.Rules{MinTTL: minTTL, Lease: time.Minute, MaxNames: 1000, MaxBytes: 112 << 10}
-	o := learn.Object{Name: "*.example.com.", Wildcard: true, Turn: func(string) float64 { return 0 }}
+	o := learn.Object{Name: "*.example.com.", Wildcard: true, Rank: func(string) float64 { return 0 }}
 	var have []learn.Entry
 	for _, tc := range []struct {
 		from, to int
 		crowded  bool
 	}{{0, 50, false}, {50, 150, false}, {150, 400, true}, {400, 405, false}, {405, 600, true}} {
 		res := rules.Merge(have, o, names(tc.from, tc.to), start)
-		if !res.Changed || res.Crowded != tc.crowded {
-			t.Errorf("%d names beside %d: changed %v, crowded %v", tc.to-tc.from, tc.from, res.Changed, res.Crowded)
+		if !res.Changed || res.Exclusive != tc.crowded {
+			t.Errorf("%d names beside %d: changed %v, crowded %v", tc.to-tc.from, tc.from, res.Changed, res.Exclusive)
 		}
 		have = res.Entries
 	}
 }
 
-// TestMergeDoesNotWriteInPlace: the entries that were given are what another goroutine reads.
+// TestMergeDoesNotWriteInPlace checks that Merge does not modify its argument, which other goroutines read.
 func TestMergeDoesNotWriteInPlace(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
 	r.sees(0, "a.example.com.", "192.0.2.1/5s")
@@ -451,31 +462,36 @@ func TestMergeDoesNotWriteInPlace(t *testing.T) {
 	r.want(was)
 }
 
-// TestPut: what could not be written is written later, unless something newer was learned.
-func TestPut(t *testing.T) {
+// TestRestorePending checks that a result that could not be written is written later, unless there is a newer one.
+func TestRestorePending(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
 	r.sees(0, "a.example.com.", "192.0.2.1/10s")
 	r.wait(10 * time.Second)
 	m := r.replicas[0]["a.example.com."]
-	r.rules.Note(m, r.entry("a.example.com."), learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, r.now)
-	m.Put(m.Take())
+	r.rules.Note(m, r.entry("a.example.com."),
+		learn.Observation{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, r.now)
+	m.RestorePending(m.TakePending())
 	r.write(0, "a.example.com.")
 	r.want("a.example.com. 192.0.2.1/5s failures=1 NXDOMAIN")
 	r.wait(5 * time.Second)
-	r.rules.Note(m, r.entry("a.example.com."), learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, r.now)
-	lost := m.Take()
-	r.rules.Note(m, r.entry("a.example.com."), learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.1"), TTL: 10 * time.Second}}}, r.now)
-	m.Put(lost)
+	r.rules.Note(m, r.entry("a.example.com."),
+		learn.Observation{Name: "a.example.com.", Type: dns.TypeA, Rcode: dns.RcodeNameError, Failed: true}, r.now)
+	lost := m.TakePending()
+	r.rules.Note(m, r.entry("a.example.com."),
+		learn.Observation{Name: "a.example.com.", Type: dns.TypeA,
+			Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.1"), TTL: 10 * time.Second}}}, r.now)
+	m.RestorePending(lost)
 	r.write(0, "a.example.com.")
 	r.want("a.example.com. 192.0.2.1/10s NOERROR")
 }
 
-// TestRemembered: a server that makes up addresses does not fill the memory.
+// TestRemembered checks that a server that invents addresses does not fill the memory.
 func TestRemembered(t *testing.T) {
 	r := newRig(t, "a.example.com.", 1)
-	l := learn.Lesson{Name: "a.example.com.", Type: dns.TypeA}
+	l := learn.Observation{Name: "a.example.com.", Type: dns.TypeA}
 	for i := range 10_000 {
-		l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), TTL: time.Hour})
+		l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}),
+			TTL: time.Hour})
 	}
 	m := &learn.Memory{}
 	r.rules.Note(m, learn.Entry{}, l, r.now)
@@ -486,7 +502,7 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestFailuresOfReplicas: that each replica counts at its own time does not keep a dead name alive.
+// TestFailuresOfReplicas checks that a dead name is removed even though each replica counts failures at its own time.
 func TestFailuresOfReplicas(t *testing.T) {
 	r := newRig(t, "a.example.com.", 3)
 	r.sees(0, "a.example.com.", "192.0.2.1/5s")

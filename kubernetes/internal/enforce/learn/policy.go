@@ -7,24 +7,26 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// Policy says which addresses of answers must not open a firewall. Whoever answers for an allowed name could otherwise
-// let pods reach the node, the cluster or the cloud's metadata by giving their addresses.
+// Policy decides which addresses in answers must not open a firewall. Otherwise the DNS server of an allowed name could
+// let pods reach the node, the cluster or the cloud metadata service by returning their addresses.
 type Policy struct {
-	Cluster *Networks         // the cluster's own
-	Refuse  []netip.Prefix    // beyond those
-	Permit  []netip.Prefix    // exceptions, which an administrator names
-	Special specialaddr.Table // with the NAT64 prefixes of the operator
+	Cluster *Networks         // the cluster's own networks
+	Refuse  []netip.Prefix    // further networks to refuse
+	Permit  []netip.Prefix    // exceptions that an administrator configured
+	Special specialaddr.Table // special addresses, with the NAT64 prefixes of the operator
 }
 
-// refused are the classes of special addresses that open nothing. Shared addresses (RFC 6598) are among them because
-// OVN-Kubernetes uses them between its routers. Private addresses (RFC 1918, RFC 4193) are not: names of a company's own
-// network are what many egress rules are about. A cluster's addresses of pods, services and nodes are mostly private too;
-// which they are, the cluster says. Addresses for documentation and benchmarking lead nowhere.
+// refused is the set of classes of special addresses that are never learned. It contains shared addresses (RFC 6598)
+// because OVN-Kubernetes uses them between its routers. It does not contain private addresses (RFC 1918, RFC 4193),
+// because many egress rules are about names in a company's own network. The addresses of a cluster's pods, services and
+// nodes are mostly private too. Policy.Cluster lists those. Addresses for documentation and benchmarking are not
+// routed.
 const refused = specialaddr.Unspecified | specialaddr.Loopback | specialaddr.LinkLocal | specialaddr.Shared |
 	specialaddr.Metadata | specialaddr.Multicast | specialaddr.Reserved
 
-// Refused returns why addr is refused; empty when it is not. An IPv6 address that leads to one of IPv4 is judged as both.
-// IPv4-mapped addresses are always refused: a host makes an IPv4 connection to them, which no AAAA record may allow.
+// Refused returns the reason for which addr is refused, or an empty string. An IPv6 address that embeds an IPv4 address
+// is checked as both. IPv4-mapped addresses are always refused: a host makes an IPv4 connection to them, which no AAAA
+// record may allow.
 func (p Policy) Refused(addr netip.Addr) string {
 	if addr.Is4In6() {
 		return specialaddr.Mapped.String()
@@ -46,18 +48,20 @@ func (p Policy) Refused(addr netip.Addr) string {
 	return ""
 }
 
-// reserved returns why addr is refused by its administrator or because it is the cluster's own; empty when it is not.
+// reserved returns the reason if the administrator refuses addr or if it is the cluster's own address. Otherwise it
+// returns an empty string.
 func (p Policy) reserved(addr netip.Addr) string {
 	if slices.ContainsFunc(p.Refuse, func(n netip.Prefix) bool { return n.Contains(addr) }) {
 		return "in a range that is refused"
 	}
-	if whose := p.Cluster.Whose(addr); whose != "" {
+	if whose := p.Cluster.Owner(addr); whose != "" {
 		return "an address of " + whose
 	}
 	return ""
 }
 
-// Permits reports whether an administrator permits the network of addr, or those of all IPv4 addresses that it may lead to.
+// Permits reports whether the administrator permits the network of addr, or the networks of all IPv4 addresses that it
+// may embed.
 func (p Policy) Permits(addr netip.Addr) bool {
 	if len(p.Permit) == 0 {
 		return false

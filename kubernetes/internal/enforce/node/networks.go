@@ -14,7 +14,7 @@ func HostNetworks(n *corev1.Node) []learn.Network {
 	hosts, _ := Hosts(n)
 	var out []learn.Network
 	for _, a := range append(KubeletAddrs(n), hosts...) {
-		out = append(out, learn.Network{Net: netip.PrefixFrom(a, a.BitLen()), Whose: learn.OwnerNode})
+		out = append(out, learn.Network{Net: netip.PrefixFrom(a, a.BitLen()), Owner: learn.OwnerNode})
 	}
 	return out
 }
@@ -24,7 +24,7 @@ func PodNetworks(n *corev1.Node) []learn.Network {
 	subnets, _ := Subnets(n)
 	var out []learn.Network
 	for _, p := range append(PodCIDRs(n), subnets...) {
-		out = append(out, learn.Network{Net: p, Whose: learn.OwnerPod})
+		out = append(out, learn.Network{Net: p, Owner: learn.OwnerPod})
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func ServiceNetworks(o any) []learn.Network {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
 		if err == nil {
-			out = append(out, learn.Network{Net: p.Masked(), Whose: learn.OwnerService})
+			out = append(out, learn.Network{Net: p.Masked(), Owner: learn.OwnerService})
 		}
 	}
 	return out

@@ -10,45 +10,45 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// world is replicas that learn the same, each of which sees what others stored after a while.
-type world struct {
+// simulation is a set of replicas that learn the same addresses. Each one sees the writes of the others after a delay.
+type simulation struct {
 	rules    learn.Rules
 	now      time.Time
 	stored   []learn.Entry
 	version  int
 	replicas []*replica
 	writes   []time.Time
-	lost     int // writes of who had not seen the one before
+	lost     int // writes of a replica that had not seen the previous one
 }
 
 type replica struct {
-	turn    float64
+	rank    float64
 	memory  learn.Memory
 	entries []learn.Entry
 	version int
-	coming  []time.Time // when versions after its own are seen; nil: all are
+	coming  []time.Time // when later versions become visible; nil if all are visible
 	due     time.Time
 }
 
 const watchLag = 200 * time.Millisecond
 
-func newWorld(turns ...float64) *world {
-	w := &world{rules: learn.Rules{MinTTL: minTTL, Threshold: 5, Lease: time.Minute}, now: start}
-	for _, t := range turns {
-		w.replicas = append(w.replicas, &replica{turn: t})
+func newSimulation(ranks ...float64) *simulation {
+	w := &simulation{rules: learn.Rules{MinTTL: minTTL, Threshold: 5, Lease: time.Minute}, now: start}
+	for _, t := range ranks {
+		w.replicas = append(w.replicas, &replica{rank: t})
 	}
 	return w
 }
 
-func (w *world) learns(r *replica, answer ...learn.Lesson) {
+func (w *simulation) learns(r *replica, answer ...learn.Observation) {
 	for _, l := range answer {
 		w.rules.Note(&r.memory, learn.Entry{}, l, w.now)
 	}
 	w.write(r)
 }
 
-func (w *world) write(r *replica) {
-	o := learn.Object{Name: "a.example.com.", Turn: func(string) float64 { return r.turn }}
+func (w *simulation) write(r *replica) {
+	o := learn.Object{Name: "a.example.com.", Rank: func(string) float64 { return r.rank }}
 	for range 2 {
 		res := w.rules.Merge(r.entries, o, map[string]*learn.Memory{"a.example.com.": &r.memory}, w.now)
 		r.due = res.Due
@@ -65,7 +65,7 @@ func (w *world) write(r *replica) {
 		w.stored = res.Entries
 		w.writes = append(w.writes, w.now)
 		r.entries, r.version = w.stored, w.version
-		r.memory.Wrote(res.Entries[0])
+		r.memory.NoteWritten(res.Entries[0])
 		for _, other := range w.replicas {
 			if other != r {
 				other.coming = append(other.coming, w.now.Add(watchLag))
@@ -73,11 +73,11 @@ func (w *world) write(r *replica) {
 		}
 		break
 	}
-	r.memory.Take()
+	r.memory.TakePending()
 }
 
-// run lets time pass. Every second all of those that take part are asked, in the same moment.
-func (w *world) run(t *testing.T, d time.Duration, lessons []learn.Lesson, part ...*replica) {
+// run advances the time. Every second, all given replicas are queried at the same moment.
+func (w *simulation) run(t *testing.T, d time.Duration, observations []learn.Observation, part ...*replica) {
 	t.Helper()
 	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(50 * time.Millisecond) {
 		for _, r := range part {
@@ -86,8 +86,8 @@ func (w *world) run(t *testing.T, d time.Duration, lessons []learn.Lesson, part 
 			}
 			switch {
 			case w.now.Sub(start)%time.Second == 0:
-				ttl := 5*time.Second - w.now.Sub(start)%(5*time.Second) // from a cache that all fill at once
-				w.learns(r, at(lessons, ttl)...)
+				ttl := 5*time.Second - w.now.Sub(start)%(5*time.Second) // from a cache that all replicas fill at the same time
+				w.learns(r, at(observations, ttl)...)
 			case !r.due.IsZero() && !r.due.After(w.now):
 				w.write(r)
 			}
@@ -100,45 +100,47 @@ func (w *world) run(t *testing.T, d time.Duration, lessons []learn.Lesson, part 
 	}
 }
 
-func at(lessons []learn.Lesson, ttl time.Duration) []learn.Lesson {
-	var out []learn.Lesson
-	for _, l := range lessons {
+func at(observations []learn.Observation, ttl time.Duration) []learn.Observation {
+	var out []learn.Observation
+	for _, l := range observations {
 		l.Addrs = []learn.Address{{Addr: l.Addrs[0].Addr, TTL: ttl}}
 		out = append(out, l)
 	}
 	return out
 }
 
-func lesson(qtype uint16, addr string) learn.Lesson {
-	return learn.Lesson{Name: "a.example.com.", Type: qtype, Addrs: []learn.Address{{Addr: netip.MustParseAddr(addr)}}}
+func observation(qtype uint16, addr string) learn.Observation {
+	return learn.Observation{Name: "a.example.com.", Type: qtype,
+		Addrs: []learn.Address{{Addr: netip.MustParseAddr(addr)}}}
 }
 
-// TestTurns: of replicas that learn everything in the same moment one writes, once in more than a minute, and another one when
-// it is gone. No two ever write at once.
-func TestTurns(t *testing.T) {
-	both := []learn.Lesson{lesson(dns.TypeA, "192.0.2.1"), lesson(dns.TypeAAAA, "2001:db8::1")}
-	for _, turns := range [][]float64{{0, 0.5, 0.9}, {0.9, 0.5, 0}, {0.5, 0.1, 0.8}} {
-		w := newWorld(turns...)
+// TestOneReplicaRenews checks that one of several replicas that learn the same at the same moment writes, less than
+// once a minute. When that replica stops, another one writes. Two replicas never write at once.
+func TestOneReplicaRenews(t *testing.T) {
+	both := []learn.Observation{observation(dns.TypeA, "192.0.2.1"), observation(dns.TypeAAAA, "2001:db8::1")}
+	for _, ranks := range [][]float64{{0, 0.5, 0.9}, {0.9, 0.5, 0}, {0.5, 0.1, 0.8}} {
+		w := newSimulation(ranks...)
 		w.learns(w.replicas[0], at(both, 5*time.Second)...)
-		w.now = w.now.Add(time.Second) // what is new all would write at once
+		w.now = w.now.Add(time.Second) // all replicas would write new addresses at the same time
 		w.run(t, 2*time.Minute, both, w.replicas...)
 		for _, part := range [][]*replica{w.replicas, w.replicas[1:], w.replicas[2:], w.replicas} {
 			n := len(w.writes)
 			w.run(t, 5*time.Minute, both, part...)
 			if got := len(w.writes) - n; got < 4 || got > 5 {
-				t.Errorf("turns %v, %d replicas: %d writes in 5 minutes: %v", turns, len(part), got, w.writes[n:])
+				t.Errorf("turns %v, %d replicas: %d writes in 5 minutes: %v", ranks, len(part), got, w.writes[n:])
 			}
 		}
 		if w.lost > 0 {
-			t.Errorf("turns %v: %d writes met another one", turns, w.lost)
+			t.Errorf("turns %v: %d writes met another one", ranks, w.lost)
 		}
 	}
 }
 
-// TestTurnsOfFamilies: that one replica is asked for both types and the others for one of them makes no more writes.
-func TestTurnsOfFamilies(t *testing.T) {
-	both := []learn.Lesson{lesson(dns.TypeA, "192.0.2.1"), lesson(dns.TypeAAAA, "2001:db8::1")}
-	w := newWorld(0.2, 0.6)
+// TestOneReplicaRenewsBothFamilies checks that there are no further writes when one replica is queried for both types
+// and the others for one.
+func TestOneReplicaRenewsBothFamilies(t *testing.T) {
+	both := []learn.Observation{observation(dns.TypeA, "192.0.2.1"), observation(dns.TypeAAAA, "2001:db8::1")}
+	w := newSimulation(0.2, 0.6)
 	w.learns(w.replicas[1], at(both[:1], 5*time.Second)...)
 	w.now = w.now.Add(time.Second)
 	w.replicas[0].entries, w.replicas[0].version, w.replicas[0].coming = w.stored, w.version, nil
@@ -157,19 +159,20 @@ func TestTurnsOfFamilies(t *testing.T) {
 	}
 }
 
-// TestTurnsBetweenAnswers: an address that is asked for a moment after its last answer has ended is renewed with the others also in that moment.
-func TestTurnsBetweenAnswers(t *testing.T) {
-	four, six := lesson(dns.TypeA, "192.0.2.1"), lesson(dns.TypeAAAA, "2001:db8::1")
-	for turn := range 10 {
-		w := newWorld(float64(turn) / 10)
+// TestRenewalBetweenAnswers checks that an address is renewed with the others in the moment between its end and the
+// next query.
+func TestRenewalBetweenAnswers(t *testing.T) {
+	four, six := observation(dns.TypeA, "192.0.2.1"), observation(dns.TypeAAAA, "2001:db8::1")
+	for rank := range 10 {
+		w := newSimulation(float64(rank) / 10)
 		r, n := w.replicas[0], 0
 		for ; w.now.Sub(start) < 22*time.Minute; w.now = w.now.Add(50 * time.Millisecond) {
 			age := w.now.Sub(start)
 			switch {
 			case age%(6*time.Second) == 0:
-				w.learns(r, at([]learn.Lesson{four, six}, 5*time.Second)...)
+				w.learns(r, at([]learn.Observation{four, six}, 5*time.Second)...)
 			case age%time.Second == 0:
-				w.learns(r, at([]learn.Lesson{four}, 5*time.Second)...)
+				w.learns(r, at([]learn.Observation{four}, 5*time.Second)...)
 			case !r.due.IsZero() && !r.due.After(w.now):
 				w.write(r)
 			}
@@ -178,20 +181,21 @@ func TestTurnsBetweenAnswers(t *testing.T) {
 			}
 		}
 		if got := len(w.writes) - n; got > 20 {
-			t.Errorf("turn %d: %d writes in 20 minutes", turn, got)
+			t.Errorf("turn %d: %d writes in 20 minutes", rank, got)
 		}
 	}
 }
 
-// TestCut: who told clients of a later end than somebody else stored has to look again.
-func TestCut(t *testing.T) {
+// TestShortened checks that a replica merges again when another one stored an earlier end than clients received.
+func TestShortened(t *testing.T) {
 	a := netip.MustParseAddr("192.0.2.1")
 	entry := func(ttl int32) learn.Entry {
-		return learn.Entry{Name: "a.example.com.", Addrs: []learn.Held{{Addr: a, TTL: ttl, Last: start}}}
+		return learn.Entry{Name: "a.example.com.", Addrs: []learn.StoredAddress{{Addr: a, TTL: ttl, Last: start}}}
 	}
 	var m learn.Memory
 	rules := learn.Rules{MinTTL: minTTL, Lease: time.Minute}
-	rules.Note(&m, learn.Entry{}, learn.Lesson{Name: "a.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: a, TTL: time.Minute}}}, start)
+	rules.Note(&m, learn.Entry{}, learn.Observation{Name: "a.example.com.", Type: dns.TypeA,
+		Addrs: []learn.Address{{Addr: a, TTL: time.Minute}}}, start)
 	for _, tc := range []struct {
 		name    string
 		was, is learn.Entry
@@ -205,7 +209,7 @@ func TestCut(t *testing.T) {
 		{"taken away when it was over", entry(60), learn.Entry{}, time.Minute, false},
 		{"never stored", learn.Entry{}, learn.Entry{}, 0, false},
 	} {
-		if got := m.Cut(tc.was, tc.is, start.Add(tc.after)); got != tc.cut {
+		if got := m.Shortened(tc.was, tc.is, start.Add(tc.after)); got != tc.cut {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
