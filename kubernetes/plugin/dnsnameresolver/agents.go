@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// agentInformer keeps the agents true to the ready endpoints of a service.
+// agentInformer watches the endpoints of the agents' service and updates the set of agents.
 func (e *engine) agentInformer() cache.Controller {
-	var mu sync.Mutex // the informer calls from one goroutine, but says so nowhere
+	var mu sync.Mutex // client-go calls the handler from one goroutine, but does not document it
 	known := map[string]*discoveryv1.EndpointSlice{}
 	update := func(change func()) {
 		mu.Lock()
@@ -26,24 +26,25 @@ func (e *engine) agentInformer() cache.Controller {
 			update(func() { known[s.Name] = s })
 		}
 	}
-	lw := cache.NewFilteredListWatchFromClient(e.store.core.DiscoveryV1().RESTClient(), "endpointslices", e.opts.service.namespace,
+	lw := cache.NewFilteredListWatchFromClient(e.store.core.DiscoveryV1().RESTClient(), "endpointslices",
+		e.opts.service.namespace,
 		func(o *metav1.ListOptions) {
 			o.LabelSelector = discoveryv1.LabelServiceName + "=" + e.opts.service.name
 		})
 	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: lw, ObjectType: &discoveryv1.EndpointSlice{},
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, v any) { set(v) }, DeleteFunc: func(v any) {
-			if key, err := cache.DeletionHandlingObjectToName(v); err == nil {
-				update(func() { delete(known, key.Name) })
-			}
-		}},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, v any) { set(v) },
+			DeleteFunc: func(v any) {
+				if key, err := cache.DeletionHandlingObjectToName(v); err == nil {
+					update(func() { delete(known, key.Name) })
+				}
+			}},
 	})
 	return c
 }
 
-// endpoints are the addresses of all slices of a service. port is a number, or the name of a port of the service. An agent that is
-// not ready is one nevertheless while its node has pods, but its endpoint may be of a pod that has gone: only those that
-// are ready or serving count.
+// endpoints returns the addresses of all slices of a service. port is a number, or the name of a port of the service.
+// Only endpoints that are ready or serving count: the other ones may belong to a pod that no longer exists.
 func endpoints(all map[string]*discoveryv1.EndpointSlice, port string) []string {
 	var out []string
 	for _, s := range all {

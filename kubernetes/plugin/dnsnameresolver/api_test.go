@@ -23,7 +23,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 )
 
-// api is as much of an API server as the plugin uses: objects, watches, patches with tests, and the refusals that matter.
+// api is the part of an API server that the plugin uses: objects, watches, patches with tests, and the rejections that
+// matter.
 type api struct {
 	t        testing.TB
 	server   *httptest.Server
@@ -35,9 +36,9 @@ type api struct {
 	writes   int
 	refusals int
 	events   []string
-	lists    map[string]list // what else there is, by plural
-	denied   []string        // plurals that may not be read
-	names    *regexp.Regexp  // what status names may be
+	lists    map[string]list // other objects, by plural
+	denied   []string        // plurals that are forbidden
+	names    *regexp.Regexp  // pattern of allowed names in the status
 	noPatch  bool
 	noPut    bool
 	down     bool
@@ -53,8 +54,10 @@ type event struct {
 }
 
 func newAPI(t testing.TB) *api {
-	a := &api{t: t, objects: map[string]*v1alpha1.DNSNameResolver{}, moved: make(chan struct{}), names: regexp.MustCompile(`^(\*\*?\.)?([-a-z0-9_]{1,63}\.){2,}$`)}
-	a.lists = map[string]list{"endpointslices": {version: "discovery.k8s.io/v1", kind: "EndpointSlice", items: []string{`,"addressType":"IPv4","endpoints":[{"addresses":["127.0.0.1"]}]`}}}
+	a := &api{t: t, objects: map[string]*v1alpha1.DNSNameResolver{}, moved: make(chan struct{}),
+		names: regexp.MustCompile(`^(\*\*?\.)?([-a-z0-9_]{1,63}\.){2,}$`)}
+	a.lists = map[string]list{"endpointslices": {version: "discovery.k8s.io/v1", kind: "EndpointSlice",
+		items: []string{`,"addressType":"IPv4","endpoints":[{"addresses":["127.0.0.1"]}]`}}}
 	a.server = httptest.NewServer(a)
 	t.Cleanup(func() { a.server.CloseClientConnections(); a.server.Close() })
 	return a
@@ -83,7 +86,7 @@ func (a *api) putLocked(o *v1alpha1.DNSNameResolver, kind string) {
 	a.moved = make(chan struct{})
 }
 
-// create makes an object for a pattern; its name is the pattern with other letters.
+// create creates an object for a pattern and derives its name from the pattern.
 func (a *api) create(pattern string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +111,7 @@ func (a *api) get(name string) *v1alpha1.DNSNameResolver {
 	return a.objects["egress/"+name].DeepCopy()
 }
 
-// edit changes an object as somebody else.
+// edit changes an object as another client.
 func (a *api) edit(name string, f func(*v1alpha1.DNSNameResolver)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,7 +136,7 @@ func (a *api) counts() (writes, refusals int) {
 	return a.writes, a.refusals
 }
 
-// ServeHTTP is the API.
+// ServeHTTP serves the API.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	down, delay := a.down, a.delay
@@ -167,7 +170,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list are objects that stay as they are: of each what follows its name.
+// list is a set of objects that never change. Each value is the JSON that follows the name.
 type list struct {
 	version, kind string
 	items         []string
@@ -183,7 +186,9 @@ func (a *api) isList(plural string) bool {
 func (l list) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	object := func(i int, annotations, rest string) string {
-		return fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"name":"o%d","namespace":"egress","resourceVersion":"1"%s}%s}`, l.kind, l.version, i, annotations, rest)
+		const format = `{"kind":%q,"apiVersion":%q,"metadata":` +
+			`{"name":"o%d","namespace":"egress","resourceVersion":"1"%s}%s}`
+		return fmt.Sprintf(format, l.kind, l.version, i, annotations, rest)
 	}
 	var all []string
 	for i, rest := range l.items {
@@ -191,14 +196,16 @@ func (l list) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	time.Sleep(l.delay)
 	if r.URL.Query().Get("watch") == "" {
-		fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[%s]}`, l.kind, l.version, strings.Join(all, ","))
+		fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[%s]}`, l.kind, l.version,
+			strings.Join(all, ","))
 		return
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		for _, o := range all {
 			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", o)
 		}
-		fmt.Fprintf(w, `{"type":"BOOKMARK","object":%s}`+"\n", object(0, `,"annotations":{"k8s.io/initial-events-end":"true"}`, ""))
+		fmt.Fprintf(w, `{"type":"BOOKMARK","object":%s}`+"\n",
+			object(0, `,"annotations":{"k8s.io/initial-events-end":"true"}`, ""))
 	}
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()
@@ -207,7 +214,8 @@ func (l list) serve(w http.ResponseWriter, r *http.Request) {
 func (a *api) fail(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: metav1.StatusReason(reason), Message: message}
+	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure",
+		Code: int32(code), Reason: metav1.StatusReason(reason), Message: message}
 	if cause := metav1.CauseTypeFieldValueInvalid; reason == "Invalid" {
 		if strings.HasSuffix(message, "twice") {
 			cause = metav1.CauseTypeFieldValueDuplicate
@@ -220,7 +228,8 @@ func (a *api) fail(w http.ResponseWriter, code int, reason, message string) {
 func (a *api) list(w http.ResponseWriter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := v1alpha1.DNSNameResolverList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "DNSNameResolverList"}}
+	l := v1alpha1.DNSNameResolverList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(),
+		Kind: "DNSNameResolverList"}}
 	l.ResourceVersion = strconv.Itoa(a.version)
 	for _, o := range a.objects {
 		l.Items = append(l.Items, *o)
@@ -248,8 +257,10 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		for _, o := range a.objects {
 			send("ADDED", o)
 		}
-		end := &v1alpha1.DNSNameResolver{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "DNSNameResolver"}}
-		end.ResourceVersion, end.Annotations = strconv.Itoa(from), map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		end := &v1alpha1.DNSNameResolver{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(),
+			Kind: "DNSNameResolver"}}
+		end.ResourceVersion, end.Annotations = strconv.Itoa(from),
+			map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		send("BOOKMARK", end)
 		a.mu.Unlock()
 	}
@@ -299,7 +310,8 @@ func (a *api) one(w http.ResponseWriter, r *http.Request, key string) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// applyLocked is server-side apply by a manager that has applied nothing before: what is there and what is applied become one, by names and addresses.
+// applyLocked implements server-side apply by a manager that has applied nothing before: the result is the union of
+// stored and applied fields, by names and addresses.
 func (a *api) applyLocked(o *v1alpha1.DNSNameResolver, body []byte) (int, string, error) {
 	var in v1alpha1.DNSNameResolver
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -310,7 +322,8 @@ func (a *api) applyLocked(o *v1alpha1.DNSNameResolver, body []byte) (int, string
 	}
 	next := o.DeepCopy()
 	for _, n := range in.Status.ResolvedNames {
-		i := slices.IndexFunc(next.Status.ResolvedNames, func(x v1alpha1.DNSNameResolverResolvedName) bool { return x.DNSName == n.DNSName })
+		i := slices.IndexFunc(next.Status.ResolvedNames,
+			func(x v1alpha1.DNSNameResolverResolvedName) bool { return x.DNSName == n.DNSName })
 		if i < 0 {
 			next.Status.ResolvedNames = append(next.Status.ResolvedNames, n)
 			continue
@@ -368,8 +381,8 @@ func (a *api) writeLocked(o *v1alpha1.DNSNameResolver, method, kind string, body
 	return 0, "", nil
 }
 
-// words is a status in words: names with their addresses, failures and reason.
-func words(o *v1alpha1.DNSNameResolver) string {
+// statusText formats a status: names with their addresses, failures and reason.
+func statusText(o *v1alpha1.DNSNameResolver) string {
 	var out []string
 	for _, n := range o.Status.ResolvedNames {
 		line := string(n.DNSName)
@@ -387,9 +400,9 @@ func words(o *v1alpha1.DNSNameResolver) string {
 	return strings.Join(out, "; ")
 }
 
-// sorted is words with the names in order.
+// sorted is statusText with the names in order.
 func sorted(o *v1alpha1.DNSNameResolver) string {
-	s := strings.Split(words(o), "; ")
+	s := strings.Split(statusText(o), "; ")
 	slices.Sort(s)
 	return strings.Join(s, "; ")
 }

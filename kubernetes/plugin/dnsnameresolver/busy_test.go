@@ -16,8 +16,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// TestObjectsComeAndGo is D3: names are asked for while the watch tells of objects. The stock plugin reads its maps without their lock,
-// which ends the process; the race detector would see it here.
+// TestObjectsComeAndGo queries names while the watch reports changes. The stock plugin reads its maps without their
+// lock, which ends the process. The race detector would find that here.
 func TestObjectsComeAndGo(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -57,8 +57,9 @@ func TestObjectsComeAndGo(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 }
 
-// TestDepartedAreForgotten: what deleted objects knew is kept for those that take their place, and no more of it than one object may know.
-func TestDepartedAreForgotten(t *testing.T) {
+// TestDeletedAreForgotten checks that the memories of deleted objects are kept for their successors, but not more than
+// one object may have.
+func TestDeletedAreForgotten(t *testing.T) {
 	r := newRig(t, nil)
 	e := r.plugin.engine
 	now := e.store.clock.now()
@@ -80,12 +81,13 @@ func TestDepartedAreForgotten(t *testing.T) {
 		for n := range 2 {
 			l := learn.Observation{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
 			for k := range 4000 {
-				l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: ttl})
+				l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}),
+					TTL: ttl})
 			}
 			o.note(e.rules, l, now)
 		}
 		e.OnDelete(live)
-		o.setGone(time.Now().Add(time.Duration(i-60) * time.Minute))
+		o.setDeletedAt(time.Now().Add(time.Duration(i-60) * time.Minute))
 	}
 	e.store.clock.offset.Add(int64(time.Minute))
 	e.rebuild()

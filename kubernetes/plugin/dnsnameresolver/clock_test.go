@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestClock is case 50: the times that are stored are those of the API server, not of a node whose clock is wrong.
+// TestClock checks that stored times are those of the API server, not of a node with a wrong clock.
 func TestClock(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	header := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
@@ -36,13 +36,13 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestStoredTime is case 50 in whole: a replica whose clock is ten minutes behind that of the API server stores the time of the server.
+// TestStoredTime checks the same end to end, with a replica whose clock is ten minutes behind that of the API server.
 func TestStoredTime(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
 	const ahead = 10 * time.Minute
 	r.api.set(func() { r.api.skew += ahead })
-	p := r.replica(nil) // which hears it with the first list
+	p := r.replica(nil) // gets the server's time with the first list
 	r.known(p, "*.example.com.", true)
 	r.authority.set("a.example.com. A", "a.example.com. 30 A 192.0.2.1")
 	r.ask(p, "a.example.com. A")

@@ -18,40 +18,40 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// options are what a directive in the Corefile says.
+// options are the settings of one directive in the Corefile.
 type options struct {
-	namespaces []string // of custom resources; none: all
+	namespaces []string // namespaces of the custom resources; empty means all
 	minTTL     time.Duration
 	maxTTL     time.Duration
 	threshold  int32
-	kubeconfig string // none: the cluster we run in
+	kubeconfig string // empty means the cluster in which the process runs
 
 	wait      waitFor
-	timeout   time.Duration // the longest hold
+	timeout   time.Duration // maximum hold
 	onTimeout action
 	agents    []string
-	service   service // whose endpoints are the agents
+	service   service // the service whose endpoints are the agents
 	tls       hold.Files
 
 	lease              time.Duration
 	deep               bool
 	refuse, permit     []netip.Prefix
-	nat64              []netip.Prefix // of the operator's translators
-	permitNodes        bool           // whatever their addresses are
+	nat64              []netip.Prefix // NAT64 prefixes of the operator's translators
+	permitNodes        bool           // allow answers with addresses of nodes
 	permitServices     bool
 	maxNames, maxBytes int
 }
 
-// waitFor is what a reply with new addresses waits for.
+// waitFor is the event that a reply with new addresses waits for.
 type waitFor int
 
 const (
-	waitAgent  waitFor = iota // the agent of the asking pod's node
-	waitStatus                // the write of the status
+	waitAgent  waitFor = iota // the agent of the client's node has programmed the addresses
+	waitStatus                // the status has been written
 	waitNone
 )
 
-// action is what happens to a reply whose hold ran out.
+// action is the action after the hold of a reply timed out.
 type action int
 
 const (
@@ -66,17 +66,17 @@ type service struct{ namespace, name, port string }
 func defaults() options {
 	return options{
 		minTTL: 5 * time.Second, maxTTL: 24 * time.Hour, threshold: 5, timeout: 250 * time.Millisecond, lease: time.Minute,
-		// What the API server keeps beside the status counts too. Four of five parts of 256 KiB leave room for that estimate
-		// to be wrong.
+		// The API server stores further data with the status. Using four fifths of 256 KiB allows for an error in the
+		// estimate of that data.
 		maxNames: 1000, maxBytes: 208 << 10,
 		tls: hold.Files{Peers: []string{hold.AgentName}},
 	}
 }
 
-// property is an option: how many arguments it takes, and what reads them.
+// property is an option of the directive: the number of its arguments, and the function that parses them.
 type property struct {
 	minArgs, maxArgs int
-	set         func(*caddy.Controller, *options, []string) error
+	set              func(*caddy.Controller, *options, []string) error
 }
 
 var properties = map[string]property{
@@ -98,7 +98,7 @@ var properties = map[string]property{
 	"max_bytes":        number("max_bytes", func(o *options, n int) { o.maxBytes = n }),
 }
 
-// parse reads the directive. The first three properties, and the errors about them, are those of the stock plugin.
+// parse reads the directive. The first three properties and their error messages are those of the stock plugin.
 func parse(c *caddy.Controller) (options, error) {
 	o := defaults()
 	for i := 0; c.Next(); i++ {
@@ -125,7 +125,7 @@ func parse(c *caddy.Controller) (options, error) {
 	return o, o.check(c)
 }
 
-// check compares options with each other.
+// check validates combinations of options.
 func (o *options) check(c *caddy.Controller) error {
 	if o.maxTTL < o.minTTL || o.maxTTL > learn.LongestTTL {
 		return c.Errf("value of maxTTL should be from %d, which is minTTL, to %d: %d",
@@ -133,15 +133,15 @@ func (o *options) check(c *caddy.Controller) error {
 	}
 	hasAgents := len(o.agents) > 0 || o.service.name != ""
 	if hasAgents && o.tls.Cert == "" {
-		return c.Err("agents need tls CERT KEY CA: they take what they are told from known plugins only")
+		return c.Err("agents need tls CERT KEY CA: they accept messages from authenticated plugins only")
 	}
 	if !hasAgents && o.tls.Cert != "" {
-		return c.Err("tls is for agents, of which none are given")
+		return c.Err("tls is set, but there are no agents: add agents, or remove tls")
 	}
 	return nil
 }
 
-// plain is a property whose arguments are taken as they are.
+// plain returns a property whose arguments are used without validation.
 func plain(minArgs, maxArgs int, set func(*options, []string)) property {
 	return property{minArgs, maxArgs, func(_ *caddy.Controller, o *options, args []string) error {
 		set(o, args)
@@ -149,7 +149,7 @@ func plain(minArgs, maxArgs int, set func(*options, []string)) property {
 	}}
 }
 
-// number is a property of one integer above zero.
+// number returns a property with one positive integer as its argument.
 func number(name string, set func(*options, int)) property {
 	return property{1, 1, func(c *caddy.Controller, o *options, args []string) error {
 		n, err := strconv.Atoi(args[0])
@@ -164,7 +164,7 @@ func number(name string, set func(*options, int)) property {
 	}}
 }
 
-// duration reads a length of time from zero up.
+// duration parses a duration that is not negative.
 func duration(c *caddy.Controller, name, s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil && s == "0" {
@@ -176,7 +176,7 @@ func duration(c *caddy.Controller, name, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// setHold is `hold DUR`, `hold off` or `hold status [DUR]`.
+// setHold parses `hold DUR`, `hold off` and `hold status [DUR]`.
 func setHold(c *caddy.Controller, o *options, args []string) (err error) {
 	switch {
 	case len(args) == 1 && args[0] == "off":
@@ -195,7 +195,7 @@ func setHold(c *caddy.Controller, o *options, args []string) (err error) {
 		return c.ArgErr()
 	}
 	if o.timeout, err = duration(c, "hold", args[0]); err == nil && o.timeout == 0 {
-		return c.Err("a hold of no length: write `hold off`")
+		return c.Err("value of hold should be greater than 0; to disable it, use `hold off`")
 	}
 	return err
 }
@@ -209,7 +209,7 @@ func setOnTimeout(c *caddy.Controller, o *options, args []string) error {
 	return nil
 }
 
-// setAgents is `agents HOST:PORT...` or `agents service NAMESPACE/NAME:PORT`.
+// setAgents parses `agents HOST:PORT...` and `agents service NAMESPACE/NAME:PORT`.
 func setAgents(c *caddy.Controller, o *options, args []string) error {
 	if args[0] == "service" {
 		if len(args) != 2 {
@@ -218,21 +218,21 @@ func setAgents(c *caddy.Controller, o *options, args []string) error {
 		namespace, rest, ok := strings.Cut(args[1], "/")
 		name, port, ok2 := strings.Cut(rest, ":")
 		if !ok || !ok2 || namespace == "" || name == "" || port == "" {
-			return c.Errf("a service is written NAMESPACE/NAME:PORT: %s", args[1])
+			return c.Errf("value of agents service should be NAMESPACE/NAME:PORT: %s", args[1])
 		}
 		o.service = service{namespace, name, port}
 		return nil
 	}
 	for _, a := range args {
 		if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
-			return c.Errf("an agent is written HOST:PORT: %s", a)
+			return c.Errf("value of agents should be HOST:PORT: %s", a)
 		}
 	}
 	o.agents = append(o.agents, args...)
 	return nil
 }
 
-// setTLS is `tls CERT KEY CA [AGENT-NAME]`.
+// setTLS parses `tls CERT KEY CA [AGENT-NAME]`.
 func setTLS(o *options, args []string) {
 	o.tls.Cert, o.tls.Key, o.tls.CA = args[0], args[1], args[2]
 	if len(args) == 4 {
@@ -250,7 +250,7 @@ func setRefuse(c *caddy.Controller, o *options, args []string) (err error) {
 	return err
 }
 
-// setPermit is `permit NET...`, where the words `nodes` and `services` stand for the cluster's.
+// setPermit parses `permit NET...`. The words `nodes` and `services` mean those of the cluster.
 func setPermit(c *caddy.Controller, o *options, args []string) (err error) {
 	nets := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "nodes" || a == "services" })
 	o.permitNodes = o.permitNodes || slices.Contains(args, "nodes")
@@ -259,7 +259,7 @@ func setPermit(c *caddy.Controller, o *options, args []string) (err error) {
 	return err
 }
 
-// setNAT64 is `nat64 PREFIX...`.
+// setNAT64 parses `nat64 PREFIX...`.
 func setNAT64(c *caddy.Controller, o *options, args []string) error {
 	for _, a := range args {
 		p, err := specialaddr.ParseNAT64(a)
@@ -271,7 +271,7 @@ func setNAT64(c *caddy.Controller, o *options, args []string) error {
 	return nil
 }
 
-// prefixes reads networks or single addresses.
+// prefixes parses networks and single addresses.
 func prefixes(c *caddy.Controller, out []netip.Prefix, args []string) ([]netip.Prefix, error) {
 	for _, a := range args {
 		p, err := netip.ParsePrefix(a)
@@ -286,5 +286,5 @@ func prefixes(c *caddy.Controller, out []netip.Prefix, args []string) ([]netip.P
 	return out, nil
 }
 
-// key tells options apart, so that server blocks with the same ones can share all that stands behind them.
+// key returns a string that is equal for equal options, so that server blocks with the same options share one engine.
 func (o options) key() string { return fmt.Sprintf("%+v", o) }

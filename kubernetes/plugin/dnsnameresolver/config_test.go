@@ -25,34 +25,43 @@ func TestParse(t *testing.T) {
 	}{
 		{"ocp_dnsnameresolver", defaults()},
 		{"ocp_dnsnameresolver {\n}", defaults()},
-		{"ocp_dnsnameresolver {\n namespaces openshift-ovn-kubernetes \n}", changed(func(o *options) { o.namespaces = []string{"openshift-ovn-kubernetes"} })},
+		{"ocp_dnsnameresolver {\n namespaces openshift-ovn-kubernetes \n}",
+			changed(func(o *options) { o.namespaces = []string{"openshift-ovn-kubernetes"} })},
 		{"ocp_dnsnameresolver {\n namespaces a b\n minTTL 10\n failureThreshold 3\n}", changed(func(o *options) {
 			o.namespaces, o.minTTL, o.threshold = []string{"a", "b"}, 10*time.Second, 3
 		})},
 		{"ocp_dnsnameresolver {\n hold off\n}", changed(func(o *options) { o.wait = waitNone })},
-		{"ocp_dnsnameresolver {\n hold status\n on_timeout drop\n}", changed(func(o *options) { o.wait, o.onTimeout = waitStatus, drop })},
-		{"ocp_dnsnameresolver {\n hold status 1s\n on_timeout answer\n}", changed(func(o *options) { o.wait, o.timeout = waitStatus, time.Second })},
-		{"ocp_dnsnameresolver {\n hold 100ms\n on_timeout servfail\n agents 127.0.0.1:6642 [::1]:6642\n tls c k a\n}", changed(func(o *options) {
-			o.timeout, o.onTimeout, o.agents = 100*time.Millisecond, servfail, []string{"127.0.0.1:6642", "[::1]:6642"}
-			o.tls = hold.Files{Cert: "c", Key: "k", CA: "a", Peers: []string{hold.AgentName}}
-		})},
+		{"ocp_dnsnameresolver {\n hold status\n on_timeout drop\n}",
+			changed(func(o *options) { o.wait, o.onTimeout = waitStatus, drop })},
+		{"ocp_dnsnameresolver {\n hold status 1s\n on_timeout answer\n}",
+			changed(func(o *options) { o.wait, o.timeout = waitStatus, time.Second })},
+		{"ocp_dnsnameresolver {\n hold 100ms\n on_timeout servfail\n agents 127.0.0.1:6642 [::1]:6642\n tls c k a\n}",
+			changed(func(o *options) {
+				o.timeout, o.onTimeout, o.agents = 100*time.Millisecond, servfail, []string{"127.0.0.1:6642", "[::1]:6642"}
+				o.tls = hold.Files{Cert: "c", Key: "k", CA: "a", Peers: []string{hold.AgentName}}
+			})},
 		{"ocp_dnsnameresolver {\n agents service ns/svc:6642\n tls c k a other\n}", changed(func(o *options) {
 			o.service = service{"ns", "svc", "6642"}
 			o.tls = hold.Files{Cert: "c", Key: "k", CA: "a", Peers: []string{"other"}}
 		})},
-		{"ocp_dnsnameresolver {\n lease 0\n deep\n max_names 5\n max_bytes 6000\n kubeconfig /x\n}", changed(func(o *options) {
-			o.lease, o.deep, o.maxNames, o.maxBytes, o.kubeconfig = 0, true, 5, 6000, "/x"
-		})},
-		{"ocp_dnsnameresolver {\n refuse 10.96.0.0/12 2001:db8::1\n refuse 192.0.2.7/24\n permit 10.96.0.10\n}", changed(func(o *options) {
-			o.refuse = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("2001:db8::1/128"), netip.MustParsePrefix("192.0.2.0/24")}
-			o.permit = []netip.Prefix{netip.MustParsePrefix("10.96.0.10/32")}
-		})},
+		{"ocp_dnsnameresolver {\n lease 0\n deep\n max_names 5\n max_bytes 6000\n kubeconfig /x\n}",
+			changed(func(o *options) {
+				o.lease, o.deep, o.maxNames, o.maxBytes, o.kubeconfig = 0, true, 5, 6000, "/x"
+			})},
+		{"ocp_dnsnameresolver {\n refuse 10.96.0.0/12 2001:db8::1\n refuse 192.0.2.7/24\n permit 10.96.0.10\n}",
+			changed(func(o *options) {
+				o.refuse = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("2001:db8::1/128"),
+					netip.MustParsePrefix("192.0.2.0/24")}
+				o.permit = []netip.Prefix{netip.MustParsePrefix("10.96.0.10/32")}
+			})},
 		{"ocp_dnsnameresolver {\n maxTTL 3600\n nat64 2001:db8:64::/96 2001:db8:65::/64\n}", changed(func(o *options) {
-			o.maxTTL, o.nat64 = time.Hour, []netip.Prefix{netip.MustParsePrefix("2001:db8:64::/96"), netip.MustParsePrefix("2001:db8:65::/64")}
+			o.maxTTL, o.nat64 = time.Hour,
+				[]netip.Prefix{netip.MustParsePrefix("2001:db8:64::/96"), netip.MustParsePrefix("2001:db8:65::/64")}
 		})},
 		{"ocp_dnsnameresolver {\n permit nodes\n}", changed(func(o *options) { o.permitNodes = true })},
 		{"ocp_dnsnameresolver {\n permit services 192.0.2.1\n permit 192.0.2.2\n}", changed(func(o *options) {
-			o.permitServices, o.permit = true, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")}
+			o.permitServices, o.permit = true,
+				[]netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")}
 		})},
 	}
 	for _, tt := range tests {
@@ -61,7 +70,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", tt.text, err)
 			continue
 		}
-		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(options{}, service{}), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(options{}, service{}),
+			cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
 		}
 	}
@@ -86,16 +96,16 @@ func TestParseErrors(t *testing.T) {
 		{"x y", `unknown property "x"`},
 		{"hold", "Wrong argument count"},
 		{"hold soon", "value of hold should be a duration"},
-		{"hold 0", "write `hold off`"},
+		{"hold 0", "use `hold off`"},
 		{"hold -1s", "value of hold should be a duration"},
 		{"hold status x", "value of hold should be a duration"},
 		{"on_timeout maybe", "should be answer, servfail or drop: maybe"},
 		{"agents", "Wrong argument count"},
-		{"agents 127.0.0.1", "written HOST:PORT"},
-		{"agents service x", "written NAMESPACE/NAME:PORT"},
-		{"agents service x/y:", "written NAMESPACE/NAME:PORT"},
+		{"agents 127.0.0.1", "should be HOST:PORT"},
+		{"agents service x", "should be NAMESPACE/NAME:PORT"},
+		{"agents service x/y:", "should be NAMESPACE/NAME:PORT"},
 		{"agents 127.0.0.1:1", "agents need tls"},
-		{"tls a b c", "of which none are given"},
+		{"tls a b c", "there are no agents"},
 		{"tls a b", "Wrong argument count"},
 		{"lease x", "value of lease should be a duration"},
 		{"deep yes", "Wrong argument count"},
@@ -117,12 +127,13 @@ func TestParseErrors(t *testing.T) {
 	if _, err := parse(caddy.NewTestController("dns", "ocp_dnsnameresolver x")); err == nil {
 		t.Error("an argument of the directive is taken")
 	}
-	if _, err := parse(caddy.NewTestController("dns", "ocp_dnsnameresolver\nocp_dnsnameresolver")); err == nil || !strings.Contains(err.Error(), "once per Server Block") {
+	if _, err := parse(caddy.NewTestController("dns", "ocp_dnsnameresolver\nocp_dnsnameresolver")); err == nil ||
+		!strings.Contains(err.Error(), "once per Server Block") {
 		t.Errorf("twice in a block: %v", err)
 	}
 }
 
-// FuzzParse: any text is options or an error.
+// FuzzParse checks that any text gives options or an error.
 func FuzzParse(f *testing.F) {
 	f.Add("hold status 1s\nagents a:1\ntls a b c")
 	f.Add("refuse 1/2 {")

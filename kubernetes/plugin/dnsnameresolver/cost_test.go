@@ -12,14 +12,15 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// busy is a plugin with 100,000 patterns, before one that does nothing.
+// busy returns a plugin with 100,000 patterns, before a plugin that does nothing.
 func busy() *Plugin {
 	tree := &match.Tree[*object]{}
 	for i := range 50_000 {
 		tree.Add(must.Pattern(fmt.Sprintf("host%d.domain%d.example", i, i%1000)), &object{})
 		tree.Add(must.Pattern(fmt.Sprintf("*.zone%d.domain%d.example", i, i%1000)), &object{})
 	}
-	p := &Plugin{engine: &engine{}, Next: plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil })}
+	p := &Plugin{engine: &engine{},
+		Next: plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return 0, nil })}
 	p.engine.tree.Store(tree)
 	return p
 }
@@ -30,10 +31,11 @@ func unmatched() *dns.Msg {
 	return m
 }
 
-// TestNoAllocations: a name of no rule costs no allocation beyond the one with which CoreDNS calls the next plugin.
+// TestNoAllocations checks that a name without a rule costs only the allocation with which CoreDNS calls the next
+// plugin.
 func TestNoAllocations(t *testing.T) {
 	p, m, w := busy(), unmatched(), &client{}
-	remote := &still{client: w}
+	remote := &fixedClient{client: w}
 	base := testing.AllocsPerRun(200, func() { _, _ = plugin.NextOrFailure(Name, p.Next, t.Context(), remote, m) })
 	if n := testing.AllocsPerRun(200, func() { _, _ = p.ServeDNS(t.Context(), remote, m) }); n != base {
 		t.Errorf("%v allocations, %v without the plugin", n, base)
@@ -41,7 +43,7 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func BenchmarkUnmatched(b *testing.B) {
-	p, m, w := busy(), unmatched(), &still{client: &client{}}
+	p, m, w := busy(), unmatched(), &fixedClient{client: &client{}}
 	b.Run("with", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -25,48 +25,50 @@ import (
 )
 
 const (
-	syncWait    = 5 * time.Second // for the first list of objects; after that we serve without
+	syncWait   = 5 * time.Second // maximum wait for the first list of objects; after that the plugin serves without it
 	maxDeleted = 1024
-	// linger is how long answers for a deleted object are still held: one that is deleted by hand, or with its rule for a moment, is made
-	// again, and the firewall may have had its name all the while.
+	// linger is the time for which answers for a deleted object are still held. An object that is deleted by hand, or
+	// together with its rule, is often created again. The firewall may contain the name all the time.
 	linger = 2 * time.Second
-	// A lesson waits for others to go with it, from the first to the second of these, by the replica's turn: when the resolver
-	// asks several replicas for a name, the later ones see the write of the first and need not make theirs.
+	// A new observation waits between minCoalesce and maxCoalesce for others that can join its write. The delay depends on
+	// the rank of the replica. When the resolver queries several replicas for a name, the later ones see the write of the
+	// first one and need not write themselves.
 	minCoalesce, maxCoalesce = 5 * time.Millisecond, 50 * time.Millisecond
-	// Each entry of an object makes every write of it dearer for the API server, which reads and writes all of them several
-	// times: 40 ms of CPU for 130 entries were measured. So that the wait grows with them, up to a limit.
+	// The cost of a write grows with the number of entries, because the API server reads and writes all of them several
+	// times: 130 entries took 40 ms of CPU. The delay therefore grows by coalescePerEntry per entry, up to
+	// maxCoalesceExtra.
 	coalescePerEntry, maxCoalesceExtra = 500 * time.Microsecond, 150 * time.Millisecond
 )
 
-// engine is what stands behind all server blocks with the same options.
+// engine is the state that all server blocks with the same options share.
 type engine struct {
 	opts    options
 	log     clog.P
 	store   *store
-	hold    *hold.Client // nil: no agents
+	hold    *hold.Client // nil if there are no agents
 	policy  learn.Policy
-	cluster networks // are refused by policy as well
+	cluster networks // networks of the cluster, refused in addition to policy
 	rules   learn.Rules
 	replica string
-	tree    atomic.Pointer[match.Tree[*object]] // of active objects
+	tree    atomic.Pointer[match.Tree[*object]] // matches names to active objects
 	recent  recent
 	queue   workqueue.TypedDelayingInterface[*object]
-	changed chan struct{} // the objects are not those of the tree; holds one
-	recalls chan struct{} // one for each question that is being asked again
+	changed chan struct{} // signals that the tree must be rebuilt; has capacity one
+	recalls chan struct{} // semaphore for repeated queries
 	stop    context.CancelFunc
 	ending  atomic.Bool
 	writers sync.WaitGroup
-	running sync.WaitGroup // all others
-	known   atomic.Int64   // addresses that objects remember
+	running sync.WaitGroup // all goroutines except writers
+	known   atomic.Int64   // number of addresses that all objects remember
 
-	mu       sync.Mutex // guards all below
-	objects  map[types.NamespacedName]*object
-	deleted map[patternKey]*object // deleted ones, of which clients may still use addresses
-	fresh    []*object         // not in the tree yet
-	seq      uint64
+	mu      sync.Mutex // guards the fields below
+	objects map[types.NamespacedName]*object
+	deleted map[patternKey]*object // deleted objects whose addresses clients may still use
+	fresh   []*object              // not in the tree yet
+	seq     uint64
 }
 
-// place is a pattern in a namespace. There is one active object for it: the one seen first.
+// patternKey is a pattern in a namespace. There is one active object per key: the one that was seen first.
 type patternKey struct {
 	namespace string
 	pattern   enforce.Pattern
@@ -74,15 +76,18 @@ type patternKey struct {
 
 func newEngine(o options, s *store) *engine {
 	e := &engine{
-		opts: o, log: clog.NewWithPlugin(Name), store: s, policy: learn.Policy{Refuse: o.refuse, Permit: o.permit, Special: specialaddr.Table{NAT64: o.nat64}},
-		rules:   learn.Rules{MinTTL: o.minTTL, MaxTTL: o.maxTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames, MaxBytes: o.maxBytes},
+		opts: o, log: clog.NewWithPlugin(Name), store: s,
+		policy: learn.Policy{Refuse: o.refuse, Permit: o.permit, Special: specialaddr.Table{NAT64: o.nat64}},
+		rules: learn.Rules{MinTTL: o.minTTL, MaxTTL: o.maxTTL, Threshold: o.threshold, Lease: o.lease, MaxNames: o.maxNames,
+			MaxBytes: o.maxBytes},
 		cluster: networks{changed: make(chan struct{}, 1), byObject: map[string][]learn.Network{}},
 		queue:   workqueue.NewTypedDelayingQueue[*object](),
-		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{}, deleted: map[patternKey]*object{},
+		changed: make(chan struct{}, 1), recalls: make(chan struct{}, recallers), objects: map[types.NamespacedName]*object{},
+		deleted: map[patternKey]*object{},
 	}
 	e.recent.now.Store(time.Now().Unix())
 	host, _ := os.Hostname()
-	e.replica = host + " " + s.replica // several may run on one host
+	e.replica = host + " " + s.replica // several replicas may run on one host
 	if len(o.agents) > 0 || o.service.name != "" {
 		e.hold = hold.NewClient(hold.Options{Dial: o.tls.Dial, Timeout: o.timeout, Log: slogTo(e.log)})
 		e.hold.SetAgents(o.agents)
@@ -90,9 +95,10 @@ func newEngine(o options, s *store) *engine {
 	return e
 }
 
-// learn takes the lesson of a reply for all objects that its name is in, and waits for what the options say. waited tells
-// whether there was something to wait for, and err how that failed.
-func (e *engine) learn(ctx context.Context, objects []*object, l learn.Observation, client netip.Addr) (waited bool, err error) {
+// learn records an observation for all matching objects and waits as the options say. waited reports whether there was
+// anything to wait for, and err why the wait failed.
+func (e *engine) learn(ctx context.Context, objects []*object, l learn.Observation, client netip.Addr) (waited bool,
+	err error) {
 	tickets, what := e.record(objects, l)
 	if e.hold != nil && len(what) > 0 {
 		if e.opts.wait == waitAgent {
@@ -106,20 +112,21 @@ func (e *engine) learn(ctx context.Context, objects []*object, l learn.Observati
 	return false, nil
 }
 
-// tell is learn without waiting.
+// notify records an observation without waiting.
 func (e *engine) notify(objects []*object, l learn.Observation) {
 	if _, what := e.record(objects, l); e.hold != nil && len(what) > 0 {
 		e.hold.Tell(what)
 	}
 }
 
-// ticket is a write that will carry a lesson.
+// ticket identifies the write that will contain an observation.
 type ticket struct {
 	object *object
 	gen    uint64
 }
 
-// take brings a lesson to its objects, and makes what agents are told of it.
+// record adds an observation to its objects. It returns the writes that will contain it, and the messages for the
+// agents.
 func (e *engine) record(objects []*object, l learn.Observation) (tickets []ticket, what []hold.Learned) {
 	now := e.store.clock.now()
 	l.Addrs = e.allowed(objects, l, now)
@@ -145,7 +152,7 @@ func (e *engine) record(objects []*object, l learn.Observation) (tickets []ticke
 	return tickets, what
 }
 
-// enqueue asks for a write of an object.
+// enqueue schedules a write of an object.
 func (e *engine) enqueue(o *object) {
 	if e.opts.wait == waitStatus {
 		e.queue.Add(o)
@@ -155,12 +162,13 @@ func (e *engine) enqueue(o *object) {
 	e.queue.AddAfter(o, delay+min(time.Duration(o.count())*coalescePerEntry, maxCoalesceExtra))
 }
 
-// maxMessages is how many messages to an agent one answer makes. Records of a set have one TTL (RFC 2181 §5.2); whoever gives each address
-// another one must not fill the queues of all agents.
+// maxMessages is the maximum number of messages to an agent for one answer. All records of a set have one TTL (RFC 2181
+// §5.2). A server that gives each address another TTL must not fill the queues of all agents.
 const maxMessages = 8
 
-// leases returns what the agents get: addresses with equal TTLs in one message. No address is leased for longer than its TTL
-// and the grace. Addresses beyond the bound join the last message, with the shortest lease of that one.
+// leases returns the messages for the agents. Addresses with equal TTLs share a message. No address is leased for
+// longer than its TTL plus the grace. If there are more than maxMessages TTLs, the remaining addresses join the last
+// message, which takes the shortest of their leases.
 func leases(pattern string, l learn.Observation) []hold.Learned {
 	var out []hold.Learned
 	for _, a := range l.Addrs {
@@ -178,13 +186,14 @@ func leases(pattern string, l learn.Observation) []hold.Learned {
 	return out
 }
 
-// allowed are the addresses of a lesson that the policy does not refuse.
+// allowed returns the addresses of an observation that the policy does not refuse.
 func (e *engine) allowed(objects []*object, l learn.Observation, now time.Time) []learn.Address {
 	policy := e.policy
 	policy.Cluster = e.cluster.now.Load()
 	return slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool {
 		why := policy.Refused(a.Addr)
-		if why == "" && e.hold != nil && slices.ContainsFunc(append(policy.Special.Ends(a.Addr), a.Addr), e.hold.Serves) && !policy.Permits(a.Addr) {
+		if why == "" && e.hold != nil && slices.ContainsFunc(append(policy.Special.Ends(a.Addr), a.Addr), e.hold.Serves) &&
+			!policy.Permits(a.Addr) {
 			why = "an address of a pod"
 		}
 		if why == "" {
@@ -200,7 +209,7 @@ func (e *engine) allowed(objects []*object, l learn.Observation, now time.Time) 
 	})
 }
 
-// warn makes an Event at an object.
+// warn records an Event for an object and logs it.
 func (e *engine) warn(o *object, reason, format string, args ...any) {
 	if e.store.events != nil {
 		e.store.events.Eventf(o.newest(), "Warning", reason, format, args...)
@@ -208,7 +217,7 @@ func (e *engine) warn(o *object, reason, format string, args ...any) {
 	e.log.Warningf("%s: "+format, append([]any{o.key}, args...)...)
 }
 
-// waitStored returns when all tickets are stored.
+// waitStored blocks until all tickets are stored.
 func (e *engine) waitStored(ctx context.Context, tickets []ticket) error {
 	timer := time.NewTimer(e.opts.timeout)
 	defer timer.Stop()
@@ -230,7 +239,7 @@ func (e *engine) waitStored(ctx context.Context, tickets []ticket) error {
 	return nil
 }
 
-// OnAdd, OnUpdate and OnDelete are how the watch tells of objects.
+// OnAdd, OnUpdate and OnDelete implement cache.ResourceEventHandler.
 func (e *engine) OnAdd(v any, _ bool) { e.upsert(v, false) }
 
 func (e *engine) OnUpdate(old, v any) {
@@ -240,7 +249,8 @@ func (e *engine) OnUpdate(old, v any) {
 }
 
 func (e *engine) OnDelete(v any) {
-	key, err := cache.DeletionHandlingObjectToName(v) // the watch may have missed the deletion itself, and not know the object any more
+	// the watch may have missed the deletion, and no longer have the object
+	key, err := cache.DeletionHandlingObjectToName(v)
 	if err != nil {
 		return
 	}
@@ -249,7 +259,7 @@ func (e *engine) OnDelete(v any) {
 	e.removeLocked(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
 }
 
-// upsert takes an object as it is; back says that it was newer before.
+// upsert adds or updates an object. back reports that the stored object was newer before, as after a restored backup.
 func (e *engine) upsert(v any, back bool) {
 	live, ok := v.(*v1alpha1.DNSNameResolver)
 	if !ok {
@@ -307,11 +317,13 @@ func (e *engine) removeLocked(key types.NamespacedName) {
 	e.signal()
 }
 
-// forgetLocked lets go of deleted objects of which nobody uses an address any more, and of those that left first if all of them remember more
-// than one object may: whoever makes and deletes rules must not fill the memory.
+// forgetLocked deletes the deleted objects whose addresses are no longer in use. If the remaining ones remember more
+// than one object may, it also deletes the oldest ones: a client that creates and deletes rules must not fill the
+// memory.
 func (e *engine) forgetLocked() {
 	now, known := e.store.clock.now(), 0
-	left := slices.SortedFunc(maps.Values(e.deleted), func(a, b *object) int { return cmp.Compare(a.deletedFor(now), b.deletedFor(now)) })
+	left := slices.SortedFunc(maps.Values(e.deleted),
+		func(a, b *object) int { return cmp.Compare(a.deletedFor(now), b.deletedFor(now)) })
 	for _, o := range left {
 		n := o.inUse(now)
 		if known += n; known > maxKnown || n == 0 && o.deletedFor(time.Now()) >= linger {
@@ -328,7 +340,7 @@ func (e *engine) signal() {
 	}
 }
 
-// rebuild makes the tree of what there is now, and returns what is new in it.
+// rebuild builds the tree of the current objects and returns the objects that are new in it.
 func (e *engine) rebuild() []*object {
 	e.mu.Lock()
 	first := map[patternKey]*object{}
@@ -353,6 +365,6 @@ func (e *engine) rebuild() []*object {
 		tree.Add(at.pattern, o)
 	}
 	e.tree.Store(tree)
-	objectCount.Set(float64(live)) // last, so that who sees it can count on it
+	objectCount.Set(float64(live)) // last: tests wait for this value before they query
 	return fresh
 }

@@ -21,11 +21,12 @@ import (
 
 var extendStart = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// entryOf is an entry whose addresses end so many seconds from extendStart.
+// entryOf returns an entry whose addresses end the given numbers of seconds after extendStart.
 func entryOf(name string, failures int32, ends ...int32) learn.Entry {
 	e := learn.Entry{Name: name, Failures: failures}
 	for i, ttl := range ends {
-		e.Addrs = append(e.Addrs, learn.StoredAddress{Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), TTL: ttl, Last: extendStart})
+		e.Addrs = append(e.Addrs, learn.StoredAddress{Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), TTL: ttl,
+			Last: extendStart})
 	}
 	return e
 }
@@ -36,26 +37,33 @@ func objectOf(entries ...learn.Entry) *v1alpha1.DNSNameResolver {
 	return o
 }
 
-// TestExtend: what two replicas do at once to the same object. Where both only let addresses live longer, or add different ones,
-// both succeed; where one takes something away, or they say different things of a name, the second is refused.
+// TestExtend checks two replicas that write the same object at once. If both only extend addresses or add different
+// ones, both succeed. If one removes something, or they disagree about a name, the second one is rejected.
 func TestExtend(t *testing.T) {
 	const a, b = "a.example.com.", "b.example.com."
 	for _, tc := range []struct {
 		name          string
 		have          []learn.Entry
 		first, second []learn.Entry
-		want          []learn.Entry // nil: the second is refused
+		want          []learn.Entry // nil: the second write is rejected
 	}{
-		{"both extend", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)}, []learn.Entry{entryOf(a, 0, 74)}, []learn.Entry{entryOf(a, 0, 74)}},
-		{"each extends another address", []learn.Entry{entryOf(a, 0, 5, 5)}, []learn.Entry{entryOf(a, 0, 75, 5)}, []learn.Entry{entryOf(a, 0, 5, 75)},
+		{"both extend", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)}, []learn.Entry{entryOf(a, 0, 74)},
+			[]learn.Entry{entryOf(a, 0, 74)}},
+		{"each extends another address", []learn.Entry{entryOf(a, 0, 5, 5)}, []learn.Entry{entryOf(a, 0, 75, 5)},
+			[]learn.Entry{entryOf(a, 0, 5, 75)},
 			[]learn.Entry{entryOf(a, 0, 75, 75)}},
-		{"one extends, one adds", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)}, []learn.Entry{entryOf(a, 0, 5, 5)},
+		{"one extends, one adds", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)},
+			[]learn.Entry{entryOf(a, 0, 5, 5)},
 			[]learn.Entry{entryOf(a, 0, 75, 5)}},
-		{"one extends, one adds a name", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 5), entryOf(b, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)},
+		{"one extends, one adds a name", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 5), entryOf(b, 0, 5)},
+			[]learn.Entry{entryOf(a, 0, 75)},
 			[]learn.Entry{entryOf(a, 0, 75), entryOf(b, 0, 5)}},
-		{"one extends, one shortens", []learn.Entry{entryOf(a, 0, 75)}, []learn.Entry{entryOf(a, 0, 90)}, []learn.Entry{entryOf(a, 0, 5)}, nil},
-		{"one extends, one counts a failure", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)}, []learn.Entry{entryOf(a, 1, 5)}, nil},
-		{"one removes the name, one extends it", []learn.Entry{entryOf(a, 0, 5), entryOf(b, 0, 5)}, []learn.Entry{entryOf(b, 0, 5)},
+		{"one extends, one shortens", []learn.Entry{entryOf(a, 0, 75)}, []learn.Entry{entryOf(a, 0, 90)},
+			[]learn.Entry{entryOf(a, 0, 5)}, nil},
+		{"one extends, one counts a failure", []learn.Entry{entryOf(a, 0, 5)}, []learn.Entry{entryOf(a, 0, 75)},
+			[]learn.Entry{entryOf(a, 1, 5)}, nil},
+		{"one removes the name, one extends it", []learn.Entry{entryOf(a, 0, 5), entryOf(b, 0, 5)},
+			[]learn.Entry{entryOf(b, 0, 5)},
 			[]learn.Entry{entryOf(a, 0, 75), entryOf(b, 0, 5)}, nil},
 	} {
 		live := objectOf(tc.have...)
@@ -78,7 +86,8 @@ func TestExtend(t *testing.T) {
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tc.want, fromStatus(got.Status), cmp.Comparer(func(x, y netip.Addr) bool { return x == y })); diff != "" {
+		if diff := cmp.Diff(tc.want, fromStatus(got.Status),
+			cmp.Comparer(func(x, y netip.Addr) bool { return x == y })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
@@ -96,7 +105,8 @@ func apply(body []byte, ops []operation) ([]byte, error) {
 	return p.Apply(body)
 }
 
-// TestTakenAway: what somebody takes out of the status though clients may use it is written again, without another question.
+// TestTakenAway checks that an address that another client removed from the status is written again without another
+// query, if clients may use it.
 func TestTakenAway(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("a.example.com.")
@@ -109,7 +119,8 @@ func TestTakenAway(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1 Degraded=False/NOERROR")
 }
 
-// TestFirstAtOnce: of two that write the first status of a name at once both succeed, and nothing is lost.
+// TestFirstAtOnce checks that two replicas that write the first status of a name at once both succeed, and nothing is
+// lost.
 func TestFirstAtOnce(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("a.example.com.")
@@ -124,7 +135,7 @@ func TestFirstAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyOperations: a change that would take more operations than the API server takes replaces the whole list.
+// TestManyOperations checks that a change with more operations than the API server accepts replaces the whole list.
 func TestManyOperations(t *testing.T) {
 	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
 	for _, names := range []int{10, 60} {
@@ -142,7 +153,7 @@ func TestManyOperations(t *testing.T) {
 			}
 			o.note(rules, l, extendStart.Add(3*time.Second))
 		}
-		w := o.begin(rules, extendStart.Add(5*time.Second)) // when it is our turn
+		w := o.begin(rules, extendStart.Add(5*time.Second)) // when this replica is due
 		if many := names > 50; len(w.ops) > fetch.MaxOperations || (len(w.ops) == 2) != many {
 			t.Errorf("%d names: %d operations", names, len(w.ops))
 		}

@@ -28,11 +28,11 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// agent programs when it is let.
+// agent programs addresses when the test permits it.
 type agent struct {
 	mu       sync.Mutex
 	got      []hold.Learned
-	let      chan error // one for each Program; closed: at once
+	let      chan error // one value per Program; closed: at once
 	endpoint string
 }
 
@@ -56,7 +56,7 @@ func (a *agent) Explain(context.Context, string, netip.Addr) (hold.Explanation, 
 	return hold.Explanation{}, errors.New("not asked for here")
 }
 
-// files makes a certificate that both sides use, signed by itself.
+// files creates a self-signed certificate that both sides use.
 func files(t *testing.T) hold.Files {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -64,8 +64,10 @@ func files(t *testing.T) hold.Files {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "both"}, DNSNames: []string{hold.AgentName, hold.PluginName}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "both"},
+		DNSNames: []string{hold.AgentName, hold.PluginName}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
@@ -76,9 +78,11 @@ func files(t *testing.T) hold.Files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := hold.Files{Cert: filepath.Join(t.TempDir(), "crt"), Key: filepath.Join(t.TempDir(), "key"), Peers: []string{hold.AgentName}}
+	f := hold.Files{Cert: filepath.Join(t.TempDir(), "crt"), Key: filepath.Join(t.TempDir(), "key"),
+		Peers: []string{hold.AgentName}}
 	f.CA = f.Cert
-	for file, b := range map[string]*pem.Block{f.Cert: {Type: "CERTIFICATE", Bytes: der}, f.Key: {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, b := range map[string]*pem.Block{f.Cert: {Type: "CERTIFICATE", Bytes: der},
+		f.Key: {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +120,7 @@ func newAgent(t *testing.T, change func(*options)) (*rig, *agent) {
 	return r, a
 }
 
-// TestHold is case 41: the reply goes out after the agent has programmed the address, and not before.
+// TestHold checks that the reply is sent only after the agent has programmed the address.
 func TestHold(t *testing.T) {
 	r, a := newAgent(t, nil)
 	r.create("*.example.com.")
@@ -131,18 +135,19 @@ func TestHold(t *testing.T) {
 	if m := <-replies; m == nil || len(m.Answer) != 2 {
 		t.Errorf("reply is %v", m)
 	}
-	if m := r.ask(r.plugin, "a.example.com. A"); m == nil { // known: nobody lets it
+	if m := r.ask(r.plugin, "a.example.com. A"); m == nil { // known: it does not wait for the agent
 		t.Error("no reply")
 	}
-	want := []hold.Learned{{Pattern: "*.example.com.", Name: "a.example.com.", Addrs: []netip.Addr{netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("192.0.2.1")}, Lease: 35 * time.Second}}
+	want := []hold.Learned{{Pattern: "*.example.com.", Name: "a.example.com.",
+		Addrs: []netip.Addr{netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("192.0.2.1")}, Lease: 35 * time.Second}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if diff := cmp.Diff(want, a.got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
-		t.Errorf("the agent was told (-want +got):\n%s", diff)
+		t.Errorf("messages to the agent (-want +got):\n%s", diff)
 	}
 }
 
-// TestHoldRunsOut is case 43: the declared action.
+// TestHoldRunsOut checks the configured actions after a timeout.
 func TestHoldRunsOut(t *testing.T) {
 	tests := []struct {
 		act  action
@@ -159,7 +164,7 @@ func TestHoldRunsOut(t *testing.T) {
 		if m := r.ask(r.plugin, "a.example.com. A"); !tt.want(m) {
 			t.Errorf("action %d: reply is %v", tt.act, m)
 		}
-		r.want(name, "a.example.com. 192.0.2.1"+ok) // which is learned all the same
+		r.want(name, "a.example.com. 192.0.2.1"+ok) // learned nevertheless
 		r.authority.set("b.example.com. A", "NXDOMAIN")
 		if m := r.ask(r.plugin, "b.example.com. A"); m == nil || m.Rcode != dns.RcodeNameError {
 			t.Errorf("action %d: a reply without addresses is %v", tt.act, m)
@@ -167,7 +172,7 @@ func TestHoldRunsOut(t *testing.T) {
 	}
 }
 
-// TestExtendedError: a client that knows EDNS is told why.
+// TestExtendedError checks that a client with EDNS gets the reason.
 func TestExtendedError(t *testing.T) {
 	r, a := newAgent(t, func(o *options) { o.onTimeout = servfail })
 	r.create("*.example.com.")
@@ -186,7 +191,7 @@ func TestExtendedError(t *testing.T) {
 	}
 }
 
-// TestHoldOff: agents are told, and nobody waits.
+// TestHoldOff checks that agents get the addresses and no reply waits.
 func TestHoldOff(t *testing.T) {
 	r, a := newAgent(t, func(o *options) { o.wait = waitNone })
 	r.create("*.example.com.")
@@ -197,8 +202,8 @@ func TestHoldOff(t *testing.T) {
 	a.let <- nil
 }
 
-// TestLingers: while an object that was deleted is being made again, answers are held as before, and what they teach is stored in the new one, also
-// if it came when the question was already on its way.
+// TestLingers checks that answers are held as before while a deleted object is created again. Their addresses are
+// stored in the new object, also if it appeared while the query was in flight.
 func TestLingers(t *testing.T) {
 	r, a := newAgent(t, nil)
 	close(a.let)
@@ -207,52 +212,56 @@ func TestLingers(t *testing.T) {
 	r.authority.set("b.example.com. A", "b.example.com. 30 A 192.0.2.2")
 	old := r.object(name)
 	r.api.remove(name)
-	eventually(t, "the deletion", func() bool { return !old.isGone().IsZero() })
-	old.setGone(time.Now().Add(time.Hour)) // however slow the machine is
+	eventually(t, "the deletion", func() bool { return !old.isDeletedAt().IsZero() })
+	old.setDeletedAt(time.Now().Add(time.Hour)) // independent of the speed of the machine
 	e.rebuild()
 	r.ask(r.plugin, "a.example.com. A")
 	a.mu.Lock()
 	held := len(a.got)
 	a.mu.Unlock()
 	if held != 1 {
-		t.Errorf("the agent was told of %d answers when the reply was there", held)
+		t.Errorf("the agent got %d answers before the reply", held)
 	}
 	r.api.create("*.example.com.")
 	eventually(t, "the new object", func() bool { return old.current() != old })
-	e.record([]*object{old}, learn.Observation{Name: "b.example.com.", Type: dns.TypeA, Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.2"), TTL: 30 * time.Second}}})
+	e.record([]*object{old}, learn.Observation{Name: "b.example.com.", Type: dns.TypeA,
+		Addrs: []learn.Address{{Addr: netip.MustParseAddr("192.0.2.2"), TTL: 30 * time.Second}}})
 	r.want(name, "a.example.com. 192.0.2.1"+ok+"; b.example.com. 192.0.2.2"+ok)
 
 	r.api.remove(name)
 	last := old.current()
-	eventually(t, "the deletion", func() bool { return !last.isGone().IsZero() })
-	last.setGone(time.Now().Add(-linger))
+	eventually(t, "the deletion", func() bool { return !last.isDeletedAt().IsZero() })
+	last.setDeletedAt(time.Now().Add(-linger))
 	e.rebuild()
 	if n := len(e.tree.Load().Append(nil, "a.example.com.")); n != 0 {
 		t.Errorf("%d objects are known long after", n)
 	}
 }
 
-func (o *object) isGone() time.Time {
+func (o *object) isDeletedAt() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.deletedAt
 }
 
-func (o *object) setGone(at time.Time) {
+func (o *object) setDeletedAt(at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deletedAt = at
 }
 
-// TestPodAddress: an answer with the address of a pod does not open the firewall to it.
+// TestPodAddress checks that an answer with the address of a pod does not open the firewall to it.
 func TestPodAddress(t *testing.T) {
 	r, a := newAgent(t, func(o *options) { o.permit = []netip.Prefix{netip.MustParsePrefix("198.51.100.9/32")} })
 	close(a.let)
 	name := r.create("*.example.com.")
-	r.authority.set("a.example.com. A", "a.example.com. 30 A 198.51.100.7\na.example.com. 30 A 198.51.100.9\na.example.com. 30 A 192.0.2.1")
+	r.authority.set("a.example.com. A",
+		"a.example.com. 30 A 198.51.100.7\na.example.com. 30 A 198.51.100.9\na.example.com. 30 A 192.0.2.1")
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(name, "a.example.com. 192.0.2.1 198.51.100.9"+ok)
-	r.authority.set("a.example.com. AAAA", "a.example.com. 30 AAAA 64:ff9b::198.51.100.7\na.example.com. 30 AAAA 2002:c633:6407::1\na.example.com. 30 AAAA 64:ff9b::192.0.2.1")
+	r.authority.set("a.example.com. AAAA",
+		"a.example.com. 30 AAAA 64:ff9b::198.51.100.7\na.example.com. 30 AAAA 2002:c633:6407::1\na.example.com. 30 AAAA "+
+			"64:ff9b::192.0.2.1")
 	r.ask(r.plugin, "a.example.com. AAAA")
 	r.want(name, "a.example.com. 192.0.2.1 198.51.100.9 64:ff9b::c000:201"+ok)
 }
@@ -268,16 +277,19 @@ func TestEndpoints(t *testing.T) {
 		}},
 		"two": {Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"2001:db8::1"}}}},
 	}
-	if diff := cmp.Diff([]string{"192.0.2.1:7000", "192.0.2.2:7000", "192.0.2.4:7000", "[2001:db8::1]:7000"}, endpoints(slices, "7000")); diff != "" {
+	if diff := cmp.Diff([]string{"192.0.2.1:7000", "192.0.2.2:7000", "192.0.2.4:7000", "[2001:db8::1]:7000"},
+		endpoints(slices, "7000")); diff != "" {
 		t.Errorf("by number (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"192.0.2.1:6642", "192.0.2.2:6642", "192.0.2.4:6642"}, endpoints(slices, "stream")); diff != "" {
+	if diff := cmp.Diff([]string{"192.0.2.1:6642", "192.0.2.2:6642", "192.0.2.4:6642"},
+		endpoints(slices, "stream")); diff != "" {
 		t.Errorf("by name (-want +got):\n%s", diff)
 	}
 }
 
-// TestAgentsHear: a status is written as often as before where an agent, or all of them, have nothing else.
-func TestAgentsHear(t *testing.T) {
+// TestAllAgentsConnected checks that a status is written as often as before if agents are disconnected: it is all they
+// have.
+func TestAllAgentsConnected(t *testing.T) {
 	if newRig(t, nil).plugin.engine.allAgentsConnected() {
 		t.Error("there are no agents, and all hear")
 	}

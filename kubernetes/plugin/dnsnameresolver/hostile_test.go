@@ -21,7 +21,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// TestRewrittenQuestion is case 31: `rewrite` changes the question in the message that it was given, and the reply back again.
+// TestRewrittenQuestion checks `rewrite`, which changes the question in the request, and changes the reply back.
 func TestRewrittenQuestion(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -41,7 +41,8 @@ func TestRewrittenQuestion(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 }
 
-// TestReusedName: an object that takes the place of another one between two looks at it gets nothing that was learned for the other.
+// TestReusedName checks that an object that replaces another one of the same name between two reads gets nothing that
+// was learned for the other one.
 func TestReusedName(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r := newRig(t, nil)
@@ -53,7 +54,7 @@ func TestReusedName(t *testing.T) {
 		}
 		replaced := make(chan struct{})
 		r.api.set(func() {
-			r.api.between = func() { // the watch is told after this
+			r.api.between = func() { // the watch reports it after this
 				o := r.api.objects["egress/"+name].DeepCopy()
 				o.UID, o.Spec.Name = "other", "*.example.org."
 				o.Status = v1alpha1.DNSNameResolverStatus{}
@@ -73,11 +74,11 @@ func TestReusedName(t *testing.T) {
 			defer o.mu.Unlock()
 			return o.failed > 0
 		})
-		for range 9 { // whatever is tried again
+		for range 9 { // any retries
 			r.object(name).delayWrites(0)
 			r.plugin.engine.writeOne(t.Context(), r.object(name))
 		}
-		if got := words(r.api.get(name)); got != "b.example.org. 192.0.2.2" {
+		if got := statusText(r.api.get(name)); got != "b.example.org. 192.0.2.2" {
 			t.Errorf("the other object has %s", got)
 		}
 	}
@@ -96,7 +97,7 @@ func (r *rig) object(name string) *object {
 	return nil
 }
 
-// TestWarnings: an authority that makes up names does not fill the log with them.
+// TestWarnings checks that a server that invents names does not fill the log.
 func TestWarnings(t *testing.T) {
 	o := &object{warned: map[warning]time.Time{}}
 	now, n := time.Now(), 0
@@ -113,12 +114,13 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestOneWarning: there is one Event for a name and a cause, whatever addresses come in however many answers.
+// TestOneWarning checks that there is one Event per name and reason, regardless of the number of addresses and answers.
 func TestOneWarning(t *testing.T) {
 	r := newRig(t, nil)
 	r.create("*.example.com.")
 	for i := range 20 {
-		r.authority.set("a.example.com. A", fmt.Sprintf("a.example.com. 30 A 127.0.0.%d\na.example.com. 30 A 127.0.1.%d", i, i))
+		r.authority.set("a.example.com. A",
+			fmt.Sprintf("a.example.com. 30 A 127.0.0.%d\na.example.com. 30 A 127.0.1.%d", i, i))
 		r.ask(r.plugin, "a.example.com. A")
 	}
 	r.authority.set("a.example.com. A", "a.example.com. 30 A 169.254.1.1")
@@ -140,8 +142,9 @@ func TestOneWarning(t *testing.T) {
 	}
 }
 
-// TestRest: an object rests after a write, and longer after one that failed, whatever is learned meanwhile.
-func TestRest(t *testing.T) {
+// TestPauseAfterWrite checks that an object pauses after a write, and longer after a failed one, whatever is learned
+// meanwhile.
+func TestPauseAfterWrite(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
 	e, o := r.plugin.engine, r.object(name)
@@ -151,7 +154,7 @@ func TestRest(t *testing.T) {
 	if after := e.writeOne(t.Context(), o); after < 59*time.Minute {
 		t.Errorf("written, and again after %v", after)
 	}
-	e.queue.ShutDown() // from here on nobody writes but us
+	e.queue.ShutDown() // from here on only the test writes
 	e.writers.Wait()
 	r.api.set(func() { r.api.down = true })
 	for i := range 8 {
@@ -170,7 +173,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestStart: before the first question the objects and the agents are known.
+// TestStart checks that the objects and the agents are known before the first query.
 func TestStart(t *testing.T) {
 	r := &rig{t: t, api: newAPI(t), authority: newAuthority()}
 	r.api.create("*.example.com.")
@@ -183,7 +186,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestRecallsAreFew: however many rules appear, few questions are asked again at a time.
+// TestRecallsAreFew checks that few queries are repeated at a time, however many rules appear.
 func TestRecallsAreFew(t *testing.T) {
 	r := newRig(t, nil)
 	e := r.plugin.engine
@@ -200,15 +203,15 @@ func TestRecallsAreFew(t *testing.T) {
 	}
 }
 
-// TestReusedOctets: a plugin may use the octets of a reply again once it has written it.
-func TestReusedOctets(t *testing.T) {
+// TestReusedBuffer checks that a plugin may reuse the buffer of a reply after it has written it.
+func TestReusedBuffer(t *testing.T) {
 	m := new(dns.Msg)
 	m.SetQuestion("a.example.com.", dns.TypeA)
 	b, err := m.Pack()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &octets{}
+	c := &rawClient{}
 	w := &heldWriter{ResponseWriter: c}
 	want := slices.Clone(b)
 	_, _ = w.Write(b)
@@ -218,22 +221,24 @@ func TestReusedOctets(t *testing.T) {
 	}
 }
 
-type octets struct {
+type rawClient struct {
 	client
 	got []byte
 }
 
-func (o *octets) Write(b []byte) (int, error) { o.got = slices.Clone(b); return len(b), nil }
+func (o *rawClient) Write(b []byte) (int, error) { o.got = slices.Clone(b); return len(b), nil }
 
-// TestMemoryIsBounded: an authority that makes up addresses fills no more than some memory, and is forgotten when they are over.
+// TestMemoryIsBounded checks that a server that invents addresses fills a bounded amount of memory, which is freed when
+// they end.
 func TestMemoryIsBounded(t *testing.T) {
 	o := newObject(&v1alpha1.DNSNameResolver{}, must.Pattern("*.example.com"), "replica", 1)
 	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
 	now := time.Now()
-	lesson := func(i int) learn.Observation {
+	observation := func(i int) learn.Observation {
 		l := learn.Observation{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA}
 		for k := range 1000 {
-			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: time.Minute})
+			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}),
+				TTL: time.Minute})
 		}
 		return l
 	}
@@ -244,7 +249,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		return n
 	}
 	for i := range 200 {
-		o.note(rules, lesson(i), now)
+		o.note(rules, observation(i), now)
 	}
 	if n := sum(); n > maxKnown || n < maxKnown-1000 || n != o.known {
 		t.Errorf("%d addresses are remembered, counted as %d", n, o.known)
@@ -253,26 +258,29 @@ func TestMemoryIsBounded(t *testing.T) {
 		m.TakePending()
 		m.dirty = false
 	}
-	o.note(rules, lesson(201), now.Add(time.Hour))
+	o.note(rules, observation(201), now.Add(time.Hour))
 	if n := sum(); n != 1000 || n != o.known {
 		t.Errorf("%d addresses are remembered afterwards, counted as %d", n, o.known)
 	}
 }
 
-// TestMemoryOfAllIsBounded: that there are many objects, which come and go, lets no more be remembered; and nothing is counted of what is forgotten.
-func TestMemoryOfAllIsBounded(t *testing.T) {
+// TestTotalMemoryIsBounded checks that the total memory is bounded when many objects come and go, and that freed memory
+// is not counted.
+func TestTotalMemoryIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	e := r.plugin.engine
 	now := e.store.clock.now()
-	lesson := func(i, n int) learn.Observation {
+	observation := func(i, n int) learn.Observation {
 		l := learn.Observation{Name: fmt.Sprintf("n%d.o%d.example.org.", n, i), Type: dns.TypeA}
 		for k := range 4000 {
-			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}), TTL: time.Minute})
+			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{198, byte(i), byte(k >> 8), byte(k)}),
+				TTL: time.Minute})
 		}
 		return l
 	}
 	live := func(i int) *v1alpha1.DNSNameResolver {
-		o := &v1alpha1.DNSNameResolver{Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(fmt.Sprintf("*.o%d.example.org.", i))}}
+		name := v1alpha1.DNSName(fmt.Sprintf("*.o%d.example.org.", i))
+		o := &v1alpha1.DNSNameResolver{Spec: v1alpha1.DNSNameResolverSpec{Name: name}}
 		o.Namespace, o.Name, o.UID = "egress", fmt.Sprint("o", i), types.UID(fmt.Sprint("o", i))
 		return o
 	}
@@ -280,7 +288,7 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 		e.OnAdd(live(i), false)
 		for n := range 16 {
 			o := r.object(fmt.Sprint("o", i))
-			o.note(e.rules, lesson(i, n), now)
+			o.note(e.rules, observation(i, n), now)
 		}
 	}
 	if n := e.known.Load(); n > maxKnownTotal || n < maxKnownTotal-4000 {
@@ -288,7 +296,7 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 	}
 	first := r.object("o0")
 	e.OnDelete(live(0))
-	e.OnAdd(live(0), false) // and inherits
+	e.OnAdd(live(0), false) // inherits
 	for i := range 5 {
 		e.OnDelete(live(i))
 	}
@@ -298,7 +306,7 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 		}
 	}
 	e.sweep(now.Add(time.Hour))
-	first.note(e.rules, lesson(0, 1), now.Add(time.Hour)) // by a question that was on its way
+	first.note(e.rules, observation(0, 1), now.Add(time.Hour)) // from a query that was in flight
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sum := 0
@@ -310,7 +318,7 @@ func TestMemoryOfAllIsBounded(t *testing.T) {
 	}
 }
 
-// writtenAll is as after a write.
+// writtenAll sets the state after a write.
 func (o *object) writtenAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -320,22 +328,23 @@ func (o *object) writtenAll() {
 	}
 }
 
-// TestStoredAreRenewed: a replica whose memory somebody has filled with made up names still renews those that are stored.
+// TestStoredAreRenewed checks that a replica whose memory is full of invented names still renews the stored ones.
 func TestStoredAreRenewed(t *testing.T) {
 	rules := learn.Rules{MinTTL: 5 * time.Second, Threshold: 5}
-	lesson := func(name string, addrs int) learn.Observation {
+	observation := func(name string, addrs int) learn.Observation {
 		l := learn.Observation{Name: name, Type: dns.TypeA}
 		for k := range addrs {
-			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, 2 + byte(k>>8), byte(k + 1)}), TTL: time.Hour})
+			l.Addrs = append(l.Addrs, learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, 2 + byte(k>>8), byte(k + 1)}),
+				TTL: time.Hour})
 		}
 		return l
 	}
 	for _, each := range []int{1, 255} {
 		o := newObject(objectOf(entryOf("a.example.com.", 0, 20, 20)), must.Pattern("*.example.com"), "replica", 1)
 		for i := range maxMemories + 1 {
-			o.note(rules, lesson(fmt.Sprintf("n%d.example.com.", i), each), extendStart)
+			o.note(rules, observation(fmt.Sprintf("n%d.example.com.", i), each), extendStart)
 		}
-		o.note(rules, lesson("a.example.com.", 3), extendStart.Add(19*time.Second))
+		o.note(rules, observation("a.example.com.", 3), extendStart.Add(19*time.Second))
 		w := o.begin(rules, extendStart.Add(19*time.Second))
 		if got := w.want[0]; got.Name != "a.example.com." || got.Addrs[0].TTL < 3600 || got.Addrs[1].TTL < 3600 {
 			t.Errorf("%d addresses each: stored would be %+v", each, got)
@@ -343,13 +352,14 @@ func TestStoredAreRenewed(t *testing.T) {
 	}
 }
 
-// TestManyTTLs: an answer in which each address has another TTL makes few messages to agents, and no lease is longer than the TTL
-// of its address and the grace.
+// TestManyTTLs checks that an answer in which each address has another TTL causes few messages to agents. No lease is
+// longer than the TTL of its address plus the grace.
 func TestManyTTLs(t *testing.T) {
 	l := learn.Observation{Name: "a.example.com."}
 	want := map[netip.Addr]time.Duration{}
 	for i := range 4000 {
-		a := learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), TTL: time.Duration(4000-i) * time.Second}
+		a := learn.Address{Addr: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}),
+			TTL: time.Duration(4000-i) * time.Second}
 		l.Addrs, want[a.Addr] = append(l.Addrs, a), a.TTL+learn.Grace
 	}
 	out := leases("*.example.com.", l)
@@ -369,7 +379,7 @@ func TestManyTTLs(t *testing.T) {
 	}
 }
 
-// TestRecentAge: questions are remembered for a while.
+// TestRecentAge checks that queries are remembered for a limited time.
 func TestRecentAge(t *testing.T) {
 	var r recent
 	r.now.Store(1000)
@@ -382,8 +392,9 @@ func TestRecentAge(t *testing.T) {
 	}
 }
 
-// TestRestOf: quick writes follow each other soon, slow ones leave the API server as much time as they took.
-func TestRestOf(t *testing.T) {
+// TestPauseAfter checks that quick writes follow each other soon, and slow ones leave the API server as much time as
+// they took.
+func TestPauseAfter(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 50 * time.Millisecond, 80 * time.Millisecond: 400 * time.Millisecond,
 		200 * time.Millisecond: maxPause, 500 * time.Millisecond: maxPause, 2 * time.Second: 2 * time.Second,
@@ -392,7 +403,8 @@ func TestRestOf(t *testing.T) {
 			t.Errorf("after %v: %v, want %v", took, got, want)
 		}
 	}
-	for entries, want := range map[int]time.Duration{0: 0, 100: 0, 125: 200 * time.Millisecond, 300: 1600 * time.Millisecond, 1000: maxEntriesPause} {
+	for entries, want := range map[int]time.Duration{0: 0, 100: 0, 125: 200 * time.Millisecond,
+		300: 1600 * time.Millisecond, 1000: maxEntriesPause} {
 		if got := pauseForEntries(entries); got != want {
 			t.Errorf("with %d entries: %v, want %v", entries, got, want)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// TestFailureOfAll: a failure that several replicas see at once is one, whether they hear of each other's writes before or after their own.
+// TestFailureOfAll checks that a failure that several replicas see at once is counted once, whether they see each
+// other's writes before or after their own.
 func TestFailureOfAll(t *testing.T) {
 	for _, delay := range []time.Duration{0, 60 * time.Millisecond} {
 		r := newRig(t, nil)
@@ -32,7 +33,7 @@ func TestFailureOfAll(t *testing.T) {
 			}
 			wg.Wait()
 			r.want(name, status)
-			for _, p := range replicas { // all that they had to say is written
+			for _, p := range replicas { // all pending changes are written
 				eventually(t, "replicas to be done", func() bool { return p.engine.idle() })
 			}
 			r.want(name, status)
@@ -66,7 +67,8 @@ func (e *engine) idle() bool {
 	return true
 }
 
-// TestLostForGood: races that are lost now and then, each to somebody who wrote the same, are not ones in a row, and say nothing about names.
+// TestLostForGood checks occasional conflicts with clients that wrote the same: they are not consecutive rejections,
+// and say nothing about names.
 func TestLostForGood(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -104,7 +106,7 @@ func TestLostForGood(t *testing.T) {
 	}
 }
 
-// TestLateFailure: an API server that does not answer in time, or takes long to say that somebody else was first, is left alone for as long as it took.
+// TestLateFailure checks that a slow API server is left alone for as long as it took to fail or to report a conflict.
 func TestLateFailure(t *testing.T) {
 	r := newRig(t, nil)
 	o := r.object(r.create("*.example.com."))
@@ -112,22 +114,25 @@ func TestLateFailure(t *testing.T) {
 	o.mu.Lock()
 	o.names["a.example.com."] = &memory{dirty: true}
 	o.mu.Unlock()
-	if after := r.plugin.engine.failed(t.Context(), o, &write{live: o.live}, errors.New("no answer"), took); after < took/2 || after > took {
+	if after := r.plugin.engine.failed(t.Context(), o, &write{live: o.live}, errors.New("no answer"),
+		took); after < took/2 || after > took {
 		t.Errorf("tried again after %v", after)
 	}
 	lost := apierrors.NewGenericServerResponse(422, "patch", schema.GroupResource{}, "", "test failed", 0, false)
-	for took, least := range map[time.Duration]time.Duration{10 * time.Millisecond: 0, time.Second: time.Second / 2, took: time.Second} {
+	for took, least := range map[time.Duration]time.Duration{10 * time.Millisecond: 0, time.Second: time.Second / 2,
+		took: time.Second} {
 		o.mu.Lock()
 		o.failed = 0
 		o.mu.Unlock()
-		if after := r.plugin.engine.failed(t.Context(), o, &write{live: o.live}, lost, took); after < least || after > max(2*least, minRetry) {
+		if after := r.plugin.engine.failed(t.Context(), o, &write{live: o.live}, lost, took); after < least ||
+			after > max(2*least, minRetry) {
 			t.Errorf("after a race lost in %v tried again after %v", took, after)
 		}
 	}
 }
 
-// TestRestored: an API server that comes back with an older state, because its database was restored, is believed: what clients still use is
-// written into it again, and what is learned then is, too.
+// TestRestored checks an API server with an older state, because its database was restored. Addresses in use are
+// written again, and so are later observations.
 func TestRestored(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -152,10 +157,12 @@ func TestRestored(t *testing.T) {
 	r.want(name, want)
 	learn("d")
 	r.want(name, want+"; d.example.com. 192.0.2.1"+ok)
-	eventually(t, "the newest version", func() bool { return r.object(name).newest().ResourceVersion == r.api.get(name).ResourceVersion })
+	eventually(t, "the newest version",
+		func() bool { return r.object(name).newest().ResourceVersion == r.api.get(name).ResourceVersion })
 }
 
-// TestLastWrites: what was learned a moment before the end is written, unless the API server does not answer.
+// TestLastWrites checks that observations from just before the shutdown are written, unless the API server does not
+// answer.
 func TestLastWrites(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -166,7 +173,7 @@ func TestLastWrites(t *testing.T) {
 	if err := r.plugin.engine.shutdown(); err != nil {
 		t.Error(err)
 	}
-	if got := words(r.api.get(name)); got != "a.example.com. 192.0.2.1"+ok {
+	if got := statusText(r.api.get(name)); got != "a.example.com. 192.0.2.1"+ok {
 		t.Errorf("the status has %s", got)
 	}
 
@@ -180,7 +187,8 @@ func TestLastWrites(t *testing.T) {
 	}
 }
 
-// TestRacesInARow: who loses many races in a row still tests no more than what it changes, or it would lose to everybody who writes anything.
+// TestRacesInARow checks that a replica that loses many conflicts in a row still tests only what it changes.
+// Otherwise it would conflict with every other write.
 func TestRacesInARow(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -189,7 +197,7 @@ func TestRacesInARow(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 	e, o := r.plugin.engine, r.object(name)
 	eventually(t, "the replica to be done", e.idle)
-	e.queue.ShutDown() // from here on we write ourselves
+	e.queue.ShutDown() // from here on the test writes
 	e.writers.Wait()
 	r.authority.set("b.example.com. A", "b.example.com. 300 A 192.0.2.2")
 	r.ask(r.plugin, "b.example.com. A")

@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	// Names and addresses remembered for one object; others live by their leases. They are far more than a status has room
-	// for, and bound what an authority that makes up addresses can fill. Addresses of all objects together are bounded, too: whoever makes
-	// rules may have thousands of objects. One takes 255 octets.
+	// Maximum number of names and addresses that are remembered for one object. Further ones are allowed by leases only.
+	// The limits are far above the room of a status, and bound the memory that a server can fill by inventing addresses.
+	// There is also a limit for all objects together, because a client that creates rules may create thousands of objects.
+	// An address takes 255 bytes.
 	maxMemories, maxKnown, maxKnownTotal = 8192, 65536, 4 * maxKnown
 	sweepEvery                           = 10 * time.Second
 )
 
-// memory is what is known of one name.
+// memory is the Memory of one name and its schedule.
 type memory struct {
 	learn.Memory
 	dirty bool
 	due   time.Time
 }
 
-// roomLocked makes room for the memory of one more name and of so many addresses, if it can, and reports whether there is some for
-// the addresses.
+// roomLocked makes room for one more name and the given number of addresses, if possible. It reports whether there is
+// room for the addresses.
 func (o *object) roomLocked(addrs int, now time.Time) bool {
 	room := func() bool { return o.known+addrs <= maxKnown && o.total.Load()+int64(addrs) <= maxKnownTotal }
 	if len(o.names) < maxMemories && room() {
 		return true
 	}
-	if now.Before(o.lastSweep.Add(time.Second)) { // there may be nothing to be had, and questions wait
+	if now.Before(o.lastSweep.Add(time.Second)) { // do not sweep for every query: there may be nothing to free
 		return room()
 	}
 	o.sweepLocked(now)
 	return room()
 }
 
-// sweepLocked forgets what is of no use any more.
+// sweepLocked deletes the memories that are no longer needed.
 func (o *object) sweepLocked(now time.Time) {
 	o.lastSweep = now
 	for n, m := range o.names {
@@ -52,13 +53,13 @@ func (o *object) forgetLocked(name string) {
 	delete(o.names, name)
 }
 
-// countLocked counts addresses that are remembered, or no longer.
+// countLocked adds n to the number of remembered addresses.
 func (o *object) countLocked(n int) {
 	o.known += n
 	o.total.Add(int64(n))
 }
 
-// drop forgets all: nobody will inherit it.
+// drop deletes all memories. No other object will inherit them.
 func (o *object) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +67,7 @@ func (o *object) drop() {
 	o.names, o.dropped = map[string]*memory{}, true
 }
 
-// inUse is how much is remembered, if there is an address that clients may use.
+// inUse returns the number of remembered names and addresses, or 0 if no client may use any of them.
 func (o *object) inUse(now time.Time) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,7 +79,7 @@ func (o *object) inUse(now time.Time) int {
 	return 0
 }
 
-// inherit takes what was known for an object of the same name that was deleted: clients still use those addresses.
+// inherit takes over the memories of a deleted object with the same pattern: clients still use those addresses.
 func (o *object) inherit(old *object, now time.Time) (inherited bool) {
 	old.mu.Lock()
 	names := old.names
@@ -99,7 +100,7 @@ func (o *object) inherit(old *object, now time.Time) (inherited bool) {
 	return inherited
 }
 
-// sweep lets objects that nobody asks for forget what is of no use, while there is much of it.
+// sweep deletes unneeded memories of objects that receive no queries, if the total is large.
 func (e *engine) sweep(now time.Time) {
 	if e.known.Load() < maxKnownTotal/2 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 )
 
-// The metrics are variables of the package, as those of every CoreDNS plugin are: the `prometheus` plugin serves the default
-// registry, and a reload of the Corefile must not register them again.
+// The metrics are package variables, as in every CoreDNS plugin: the `prometheus` plugin serves the default registry,
+// and a reload of the Corefile must not register them again.
 var (
 	holdSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: "hold_duration_seconds",
@@ -20,17 +20,18 @@ var (
 		Buckets: plugin.TimeBuckets,
 	}, []string{"result"})
 	writes = promauto.NewCounterVec(prometheus.CounterOpts(opts("status_writes_total",
-		"Writes of the status of a DNSNameResolver, by result: ok, lost (somebody else was first), error. All but ok are tried again.")), []string{"result"})
+		"Writes of the status of a DNSNameResolver, by result: ok, lost (a conflicting write was first), error. All but "+
+			"ok are retried.")), []string{"result"})
 	refusedAddresses = promauto.NewCounterVec(prometheus.CounterOpts(opts("refused_addresses_total",
 		"Addresses in answers that were not learned, by reason.")), []string{"reason"})
 	leasedOnly = promauto.NewCounter(prometheus.CounterOpts(opts("names_without_room_total",
-		"Answers whose addresses the status had no room for, so that they live by leases alone.")))
+		"Answers whose addresses did not fit into the status, so that they are allowed by leases only.")))
 	recalled = promauto.NewCounter(prometheus.CounterOpts(opts("recalled_questions_total",
-		"Questions that were asked again because a rule for their name appeared shortly after.")))
+		"Queries that the plugin repeated because a rule for their name appeared shortly after them.")))
 	objectCount = promauto.NewGauge(prometheus.GaugeOpts(opts("objects",
-		"DNSNameResolvers that names are matched against.")))
+		"Number of DNSNameResolvers that names are matched against.")))
 	agentCount = promauto.NewGaugeVec(prometheus.GaugeOpts(opts("agents",
-		"Agents of nodes, by state: connected, disconnected, and broken for those that are not waited for.")), []string{"state"})
+		"Agents, by state: connected, disconnected, and broken (replies do not wait for them).")), []string{"state"})
 	leaseCount = promauto.NewGauge(prometheus.GaugeOpts(opts("leases",
 		"Leases of addresses that agents have acknowledged.")))
 )
@@ -39,7 +40,7 @@ func opts(name, help string) prometheus.Opts {
 	return prometheus.Opts{Namespace: plugin.Namespace, Subsystem: "dnsnameresolver", Name: name, Help: help}
 }
 
-// observeHold counts a hold that began at a moment and ended now.
+// observeHold records a hold that began at the given time and ended now.
 func observeHold(began time.Time, err error) {
 	result := "refused"
 	switch {

@@ -20,20 +20,21 @@ import (
 )
 
 const (
-	networksPause = 100 * time.Millisecond // between two rebuilds of the networks
-	// A source that may not be read is tried again after minDenied, then less and less often, up to maxDenied. An API server
-	// that has just started refuses what it grants a moment later, so only refusal number `believed` counts.
+	networksPause = 100 * time.Millisecond // minimum time between two rebuilds
+	// A source that is forbidden is tried again after minDenied, then less and less often, up to maxDenied. An API server
+	// that has just started rejects requests that it grants a moment later, so only denial number deniedAttempts counts.
 	minDenied, maxDenied = time.Second, 5 * time.Minute
-	deniedAttempts             = 3
+	deniedAttempts       = 3
 )
 
-// networks are those of the cluster's own nodes, pods and services: no DNS answer may open the firewall to them.
+// networks is the set of networks of the cluster's nodes, pods and services. No DNS answer may open the firewall to
+// them.
 type networks struct {
-	now   atomic.Pointer[learn.Networks]
-	changed chan struct{} // has a value when now is older than of; its capacity is one
+	now     atomic.Pointer[learn.Networks]
+	changed chan struct{} // signals that now is older than byObject; has capacity one
 
-	mu sync.Mutex                 // guards what follows
-	byObject map[string][]learn.Network // by object
+	mu       sync.Mutex                 // guards byObject
+	byObject map[string][]learn.Network // networks of each Kubernetes object
 }
 
 // set stores the networks of an object; nil removes the object.
@@ -52,7 +53,7 @@ func (n *networks) set(object string, now []learn.Network) {
 	}
 }
 
-// rebuild makes now equal to of.
+// rebuild builds now from byObject.
 func (n *networks) rebuild() {
 	n.mu.Lock()
 	var all []learn.Network
@@ -76,33 +77,35 @@ func (n *networks) follow(ctx context.Context) {
 	}
 }
 
-// source is a kind of objects that have networks.
+// source is a kind of Kubernetes objects that define networks.
 type source struct {
-	what    string // what the networks are of, for the log
-	without string // what follows when they are not known, for the log
-	objects cache.Getter
-	plural  string
-	kind    runtime.Object
-	read    func(any) []learn.Network
-	fallback *source // used where there is no such kind, or it may not be read
+	what     string // description of the networks, for the log
+	without  string // consequence if they are unknown, for the log
+	objects  cache.Getter
+	plural   string
+	kind     runtime.Object
+	read     func(any) []learn.Network
+	fallback *source // used if the kind does not exist or may not be read
 }
 
-// sources returns the sources of the networks that the options do not permit as a whole.
+// sources returns the sources of the networks that the options do not permit.
 func (e *engine) sources() []source {
 	core, networking := e.store.core.CoreV1().RESTClient(), e.store.core.NetworkingV1().RESTClient()
-	const open = "answers with them are refused only as far as `refuse` names them"
+	const open = "answers with their addresses are refused only if `refuse` lists them"
 	out := []source{{what: "nodes and their pods", without: open, objects: core, plural: "nodes", kind: &corev1.Node{},
 		read: func(o any) []learn.Network { return nodeNetworks(o, e.opts.permitNodes) }}}
 	if !e.opts.permitServices {
-		// Kubernetes has ServiceCIDRs since 1.33. Services are what the account of CoreDNS may read in any case.
-		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{}, read: node.ServiceNetworks}
-		out = append(out, source{what: "services by their networks", without: "single ones are looked for", objects: networking, plural: "servicecidrs",
-			kind: &networkingv1.ServiceCIDR{}, read: node.ServiceNetworks, fallback: &services})
+		// ServiceCIDR is served since Kubernetes 1.33. The account of CoreDNS can always read Services.
+		services := source{what: "services", without: open, objects: core, plural: "services", kind: &corev1.Service{},
+			read: node.ServiceNetworks}
+		out = append(out, source{what: "services by their networks", without: "single services are read", objects: networking,
+			plural: "servicecidrs",
+			kind:   &networkingv1.ServiceCIDR{}, read: node.ServiceNetworks, fallback: &services})
 	}
 	return out
 }
 
-// watchNetworks watches a source. The function it returns reports whether all networks of it are known, or never will be.
+// watchNetworks watches a source. The returned function reports whether all its networks are known, or cannot be known.
 func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSynced {
 	set := func(o any) {
 		if m, ok := o.(metav1.Object); ok {
@@ -112,13 +115,14 @@ func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSync
 	lw := cache.NewListWatchFromClient(s.objects, s.plural, metav1.NamespaceAll, fields.Everything())
 	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: lw, ObjectType: s.kind, Transform: strip,
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, o any) { set(o) }, DeleteFunc: func(o any) {
-			if key, err := cache.DeletionHandlingObjectToName(o); err == nil {
-				e.cluster.set(s.plural+"/"+key.Namespace+"/"+key.Name, nil)
-			}
-		}},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, o any) { set(o) },
+			DeleteFunc: func(o any) {
+				if key, err := cache.DeletionHandlingObjectToName(o); err == nil {
+					e.cluster.set(s.plural+"/"+key.Namespace+"/"+key.Name, nil)
+				}
+			}},
 	})
-	var other atomic.Pointer[cache.InformerSynced] // of the source that is watched instead
+	var other atomic.Pointer[cache.InformerSynced] // of the fallback source
 	var denied atomic.Bool
 	e.running.Go(func() {
 		e.waitReadable(ctx, s, lw, &denied, func() {
@@ -138,8 +142,8 @@ func (e *engine) watchNetworks(ctx context.Context, s source) cache.InformerSync
 	}
 }
 
-// mayRead returns when a source may be read, or ctx ends: an informer would log an error for each try until then. It calls
-// giveUp once, when a refusal counts.
+// waitReadable blocks until a source may be read, or ctx ends. Without it, the informer would log an error for each
+// attempt. It calls giveUp once, when denials count.
 func (e *engine) waitReadable(ctx context.Context, s source, lw *cache.ListWatch, denied *atomic.Bool, giveUp func()) {
 	gaveUp := false
 	for n := 1; ctx.Err() == nil; n++ {
@@ -151,7 +155,7 @@ func (e *engine) waitReadable(ctx context.Context, s source, lw *cache.ListWatch
 			n = 0
 		case !gaveUp && (n == deniedAttempts || apierrors.IsNotFound(err)):
 			gaveUp = true
-			e.log.Warningf("which are addresses of %s is not known, so %s: %v", s.what, s.without, err)
+			e.log.Warningf("addresses of %s are unknown, so %s: %v", s.what, s.without, err)
 			giveUp()
 		}
 		denied.Store(n > 0)
@@ -159,7 +163,7 @@ func (e *engine) waitReadable(ctx context.Context, s source, lw *cache.ListWatch
 	}
 }
 
-// strip returns an object with only what networks are read from, because the informer keeps it for as long as it exists.
+// strip returns an object with only the fields that define networks, because the informer keeps it in memory.
 func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Node:
@@ -170,16 +174,18 @@ func strip(o any) (any, error) {
 		return &corev1.Node{ObjectMeta: bare(o.ObjectMeta, read),
 			Spec: corev1.NodeSpec{PodCIDRs: o.Spec.PodCIDRs}, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
 	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: bare(o.ObjectMeta, nil), Spec: corev1.ServiceSpec{ClusterIPs: o.Spec.ClusterIPs}}, nil
+		return &corev1.Service{ObjectMeta: bare(o.ObjectMeta, nil), Spec: corev1.ServiceSpec{ClusterIPs: o.Spec.ClusterIPs}},
+			nil
 	}
 	return o, nil
 }
 
 func bare(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: annotations}
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Annotations: annotations}
 }
 
-// nodeNetworks returns the subnets of a node's pods, and the node's addresses unless these are permitted.
+// nodeNetworks returns the subnets of a node's pods. It adds the node's addresses unless they are permitted.
 func nodeNetworks(o any, permitted bool) []learn.Network {
 	n, ok := o.(*corev1.Node)
 	if !ok {

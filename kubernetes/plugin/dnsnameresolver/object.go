@@ -18,57 +18,60 @@ import (
 )
 
 const (
-	maxWarned = 64 // Events about refused addresses of one object, lately
+	maxWarned = 64 // maximum number of Events about refused addresses of one object within warnEvery
 	warnEvery = 10 * time.Minute
 )
 
-// object is one DNSNameResolver: what is stored in it, and what is known beyond that.
+// object is one DNSNameResolver: its stored state and what this replica knows beyond it.
 type object struct {
 	key     types.NamespacedName
 	pattern enforce.Pattern
-	text    string // pattern, as it is written
-	seq     uint64 // order in which they were seen
+	text    string // text form of pattern
+	seq     uint64 // order in which objects were seen
 	replica string
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	live    *v1alpha1.DNSNameResolver
-	entries []learn.Entry // of live
+	entries []learn.Entry // entries of live
 	index   map[string]int
 	names   map[string]*memory
-	known   int           // addresses in names
-	total   *atomic.Int64 // addresses in names of all objects
-	dropped bool          // nobody will inherit it
-	due     time.Time     // when the next of names must be looked at
-	gen     uint64        // counts lessons that need a write
-	written uint64        // up to which of them all is stored
-	progress   chan struct{}
-	hostnamesOnly   bool      // the API takes plain names only
-	refused int       // writes in a row that the API server did not take, though nobody was first
-	failed  int       // writes in a row that failed
-	writing bool      // a write is on its way
-	lastSweep   time.Time // when memories were last looked through for ones of no use
-	notBefore    time.Time // before which there is no other write
-	deletedAt    time.Time // when it was deleted; zero: it was not
-	successor    *object   // took over what was known, after that
-	warned  map[warning]time.Time
-	warnedFull    time.Time // when an Event was last made about names there was no room for
+	known   int           // number of addresses in names
+	total   *atomic.Int64 // number of addresses in names of all objects
+	dropped bool          // nothing will inherit the memories
+	due     time.Time     // when the next name must be evaluated
+	gen     uint64        // number of observations that needed a write
+	written uint64        // observations up to this number are stored
+	// progress is closed when written increases or the object is deleted.
+	progress      chan struct{}
+	hostnamesOnly bool      // the API accepts only hostnames
+	refused       int       // consecutive writes that the API server rejected without a conflict
+	failed        int       // consecutive writes that failed
+	writing       bool      // a write is in flight
+	lastSweep     time.Time // time of the last sweep of unneeded memories
+	notBefore     time.Time // no write before this time
+	deletedAt     time.Time // zero unless the object was deleted
+	successor     *object   // the object that inherited the memories after a deletion
+	warned        map[warning]time.Time
+	warnedFull    time.Time // time of the last Event about names that did not fit
 }
 
 func newObject(live *v1alpha1.DNSNameResolver, p enforce.Pattern, replica string, seq uint64) *object {
 	o := &object{
-		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq, replica: replica,
-		names: map[string]*memory{}, total: new(atomic.Int64), progress: make(chan struct{}), warned: map[warning]time.Time{},
+		key: types.NamespacedName{Namespace: live.Namespace, Name: live.Name}, pattern: p, text: p.String(), seq: seq,
+		replica: replica,
+		names:   map[string]*memory{}, total: new(atomic.Int64), progress: make(chan struct{}),
+		warned: map[warning]time.Time{},
 	}
 	o.live = live
 	o.entries, o.index = indexed(live)
 	return o
 }
 
-// set takes a version of the object, unless it is older than the one we have: replies to our own writes overtake the watch. An older one
-// counts when all that there is went back to it, as after the database was restored. It reports whether somebody took something away that
-// clients may still use.
+// set stores a new version of the object, unless it is older than the current one: replies to this replica's writes
+// overtake the watch. back means that an older version counts, as after a restored backup of the database. set reports
+// whether another client removed or shortened an address that clients may still use.
 func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (shortened bool) {
-	newer, at := indexed(live) // questions do not wait for it
+	newer, at := indexed(live) // outside the lock: queries need it
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !back && live.UID == o.live.UID && older(live.ResourceVersion, o.live.ResourceVersion) {
@@ -86,7 +89,7 @@ func (o *object) set(live *v1alpha1.DNSNameResolver, back bool, now time.Time) (
 		if remains {
 			is = o.entries[j]
 		}
-		if !o.writing { // it may be our own write that the watch tells of
+		if !o.writing { // the watch may report this replica's own write
 			m.NoteCounted(entries[i], is, now)
 		}
 		if m.dirty || !m.Shortened(entries[i], is, now) {
@@ -104,7 +107,7 @@ func older(a, b string) bool {
 	return err == nil && c < 0
 }
 
-// indexed are the entries of an object, and where each name is.
+// indexed returns the entries of an object, and the index of each name.
 func indexed(live *v1alpha1.DNSNameResolver) ([]learn.Entry, map[string]int) {
 	entries := fromStatus(live.Status)
 	index := make(map[string]int, len(entries))
@@ -114,14 +117,14 @@ func indexed(live *v1alpha1.DNSNameResolver) ([]learn.Entry, map[string]int) {
 	return entries, index
 }
 
-// newest is the newest version of the object.
+// newest returns the newest version of the object.
 func (o *object) newest() *v1alpha1.DNSNameResolver {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.live
 }
 
-// count is how many entries are stored.
+// count returns the number of stored entries.
 func (o *object) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +133,7 @@ func (o *object) count() int {
 
 func (o *object) wildcard() bool { return o.pattern.Kind() != enforce.Exact }
 
-// turn is this replica's place among others for a name.
+// rank returns the position of this replica among all replicas for a name, from 0 to 1.
 func (o *object) rank(name string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(o.replica + " " + name))
@@ -141,8 +144,8 @@ func (o *object) learnObject() learn.Object {
 	return learn.Object{Name: o.text, Wildcard: o.wildcard(), Rank: o.rank, HostnamesOnly: o.hostnamesOnly}
 }
 
-// note takes a lesson. It returns the number of the write that will have it, 0 when none is needed, and when the object must be
-// looked at again; zero for never.
+// note adds an observation. It returns the number of the write that will contain it, or 0 if none is needed. due is the
+// time at which the object must be evaluated again, or zero.
 func (o *object) note(r learn.Rules, l learn.Observation, now time.Time) (gen uint64, due time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,7 +155,7 @@ func (o *object) note(r learn.Rules, l learn.Observation, now time.Time) (gen ui
 	i, stored := o.index[l.Name]
 	m := o.names[l.Name]
 	room := o.roomLocked(len(l.Addrs), now)
-	// What is stored is renewed by who knows of it, however many names somebody makes up; there are not so many of them.
+	// Always renew stored names, even if invented names filled the memory: the number of stored names is bounded.
 	if m == nil && !stored && (len(l.Addrs) == 0 || !room || len(o.names) >= maxMemories) {
 		return 0, time.Time{}
 	}
@@ -166,17 +169,18 @@ func (o *object) note(r learn.Rules, l learn.Observation, now time.Time) (gen ui
 	}
 	before := m.Known()
 	if !room {
-		l.Partial = true // what is left out is not missing in the answer
-		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a learn.Address) bool { return !m.Knows(a.Addr) && !e.Has(a.Addr) })
+		l.Partial = true // addresses that do not fit are not missing in the answer
+		l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs),
+			func(a learn.Address) bool { return !m.Knows(a.Addr) && !e.Has(a.Addr) })
 	}
 	r.Note(&m.Memory, e, l, now)
 	o.countLocked(m.Known() - before)
 	if !o.deletedAt.IsZero() {
-		return 0, time.Time{} // for who inherits
+		return 0, time.Time{} // for the successor
 	}
 	res := o.evaluateLocked(r, l.Name, m, now)
 	m.due = res.Due
-	// While a write is on its way, what is stored is not known: a failure may be one of an entry that it adds.
+	// During a write the stored state is unknown: a failure may concern an entry that the write adds.
 	if !res.Changed && !(o.writing && m.Failing()) {
 		if !m.dirty {
 			m.TakePending()
@@ -188,7 +192,7 @@ func (o *object) note(r learn.Rules, l learn.Observation, now time.Time) (gen ui
 	return o.gen, time.Time{}
 }
 
-// lookLocked tells what becomes of one name, with only the entries that this needs: an object may have a thousand.
+// evaluateLocked merges one name, with only the entries that matter for it: an object may have a thousand.
 func (o *object) evaluateLocked(r learn.Rules, name string, m *memory, now time.Time) learn.Result {
 	var relevant []learn.Entry
 	if own, ok := o.index[o.text]; ok && o.wildcard() && name != o.text {
@@ -201,7 +205,8 @@ func (o *object) evaluateLocked(r learn.Rules, name string, m *memory, now time.
 	return r.Merge(relevant, o.learnObject(), map[string]*learn.Memory{name: &m.Memory}, now)
 }
 
-// dueLocked notes that something is due, and returns when the object must be looked at, if that is earlier than was known.
+// scheduleLocked sets the next evaluation to the given time, if that is earlier. It returns the time if it changed, or
+// zero.
 func (o *object) scheduleLocked(at time.Time) time.Time {
 	if at.IsZero() || !o.due.IsZero() && !at.Before(o.due) {
 		return time.Time{}
@@ -218,35 +223,35 @@ func (o *object) storedLocked(gen uint64) {
 	}
 }
 
-// isStored reports whether the lesson of that number is stored, and a channel that is closed when more is.
+// isStored reports whether observation number gen is stored. The channel is closed when more observations are stored.
 func (o *object) isStored(gen uint64) (bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.deletedAt.IsZero() || o.written >= gen, o.progress
 }
 
-// nextDue is when the object must be looked at without a lesson; zero: never.
+// nextDue returns the time at which the object must be evaluated without a new observation, or zero.
 func (o *object) nextDue() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.due
 }
 
-// pause lets the next write wait for some time from now.
+// delayWrites postpones the next write by d.
 func (o *object) delayWrites(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.notBefore = time.Now().Add(d)
 }
 
-// resting is how long the next write has still to wait.
+// writeDelay returns the remaining delay of the next write.
 func (o *object) writeDelay() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return time.Until(o.notBefore)
 }
 
-// alive reports whether a write that failed is worth another attempt: while clients may use an address of it.
+// alive reports whether a failed write should be retried: clients may still use one of its addresses.
 func (o *object) alive(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -258,7 +263,7 @@ func (o *object) alive(now time.Time) bool {
 	return false
 }
 
-// unwritten reports whether something is to be written.
+// unwritten reports whether there is anything to write.
 func (o *object) unwritten() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -270,7 +275,7 @@ func (o *object) unwritten() bool {
 	return false
 }
 
-// leave marks the object as deleted, and lets go who waits for it.
+// markDeleted marks the object as deleted and releases the replies that wait for it.
 func (o *object) markDeleted(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -281,14 +286,14 @@ func (o *object) markDeleted(now time.Time) {
 	}
 }
 
-// leftSince is how long ago the object was deleted.
+// deletedFor returns the time since the object was deleted.
 func (o *object) deletedFor(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return now.Sub(o.deletedAt)
 }
 
-// current is the object itself, or the one that took its place: who asks may have found the old one a moment before.
+// current returns the object, or its latest successor: a query may have found the old object just before the change.
 func (o *object) current() *object {
 	o.mu.Lock()
 	successor := o.successor
@@ -299,10 +304,11 @@ func (o *object) current() *object {
 	return successor.current()
 }
 
-// warning is what an Event about a refused address is about: whoever answers may have many addresses of a kind.
+// warning identifies the subject of an Event about a refused address. It has no address, because a server may return
+// many addresses of one kind.
 type warning struct{ name, why string }
 
-// warn reports whether it is time for an Event.
+// warn reports whether an Event is due.
 func (o *object) warn(w warning, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -313,13 +319,13 @@ func (o *object) warn(w warning, now time.Time) bool {
 		maps.DeleteFunc(o.warned, func(_ warning, at time.Time) bool { return now.Sub(at) >= warnEvery })
 	}
 	if len(o.warned) >= maxWarned {
-		return false // whoever makes up names would fill the log with them
+		return false // a server that invents names must not fill the log
 	}
 	o.warned[w] = now
 	return true
 }
 
-// warnFull is the same about names there was no room for.
+// warnFull reports whether an Event about names that did not fit is due.
 func (o *object) warnFull(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// degraded is the only condition of a resolved name.
+// degraded is the only condition type of a resolved name.
 const degraded = "Degraded"
 
-// fromStatus reads what is stored. An address that is none is left out, and goes with the next write of its entry.
+// fromStatus parses the stored entries. It skips invalid addresses, which the next write of their entry removes.
 func fromStatus(s v1alpha1.DNSNameResolverStatus) []learn.Entry {
 	out := make([]learn.Entry, 0, len(s.ResolvedNames))
 	for _, n := range s.ResolvedNames {
@@ -33,14 +33,15 @@ func fromStatus(s v1alpha1.DNSNameResolverStatus) []learn.Entry {
 			e.Addrs = append(e.Addrs, h)
 		}
 		if c := meta.FindStatusCondition(n.Conditions, degraded); c != nil {
-			e.Degraded = learn.Condition{Failed: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.UTC()}
+			e.Degraded = learn.Condition{Failed: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message,
+				Since: c.LastTransitionTime.UTC()}
 		}
 		out = append(out, e)
 	}
 	return out
 }
 
-// toStatus is an entry as it is stored. What old has beside is kept.
+// toStatus returns the stored form of an entry. It keeps the other fields of old.
 func toStatus(e learn.Entry, old v1alpha1.DNSNameResolverResolvedName) v1alpha1.DNSNameResolverResolvedName {
 	n := *old.DeepCopy()
 	n.DNSName, n.ResolutionFailures = v1alpha1.DNSName(e.Name), e.Failures
@@ -52,12 +53,13 @@ func toStatus(e learn.Entry, old v1alpha1.DNSNameResolverResolvedName) v1alpha1.
 	if !e.Degraded.Stored() {
 		return n
 	}
-	c := metav1.Condition{Type: degraded, Status: metav1.ConditionFalse, Reason: e.Degraded.Reason, Message: e.Degraded.Message, LastTransitionTime: metav1.Time{Time: e.Degraded.Since}}
+	c := metav1.Condition{Type: degraded, Status: metav1.ConditionFalse, Reason: e.Degraded.Reason,
+		Message: e.Degraded.Message, LastTransitionTime: metav1.Time{Time: e.Degraded.Since}}
 	if e.Degraded.Failed {
 		c.Status = metav1.ConditionTrue
 	}
 	n.Conditions = slices.DeleteFunc(n.Conditions, func(c metav1.Condition) bool { return c.Type == degraded })
-	n.Conditions = slices.Insert(n.Conditions, 0, c) // readers of the API look at the first one
+	n.Conditions = slices.Insert(n.Conditions, 0, c) // readers of the API use the first condition
 	return n
 }
 
@@ -65,15 +67,16 @@ type operation = fetch.Operation
 
 const listPath = "/status/resolvedNames"
 
-// diff makes the operations that lead from what live holds to want. Each entry that is removed, or of which something is taken
-// away, is tested to be what we think it is, so that a write of somebody else in between fails ours and nothing is lost; what
-// others add does not. A name that two add at once is refused by the API server, which knows names to be keys.
+// diff returns the operations that change the status of live from have to want. It adds a test for each entry that it
+// removes or shortens. If another client changed such an entry in between, the write fails and nothing is lost.
+// Additions of other clients do not conflict. If two clients add the same name at once, the API server rejects one of
+// them, because names are keys of the list.
 func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation {
 	stored := live.Status.ResolvedNames
 	if len(stored) == 0 {
 		return replaceAll(live, want)
 	}
-	// Names of objects are used again. What is learned for one pattern must never come into the status of another one.
+	// Names of objects are reused. Addresses learned for one pattern must never enter the status of another one.
 	changes := []operation{{Op: "test", Path: "/metadata/uid", Value: live.UID}}
 	var removals, additions []operation
 	wanted := indexByName(want)
@@ -83,7 +86,8 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 		w, ok := wanted[h.Name]
 		switch {
 		case !ok:
-			removals = append([]operation{test, {Op: "remove", Path: at}}, removals...) // the last one first, so that places stay
+			// last entry first, so that the other indexes stay valid
+			removals = append([]operation{test, {Op: "remove", Path: at}}, removals...)
 		case equal(h, want[w]):
 		default:
 			longer := extend(at, stored[i], h, want[w])
@@ -102,17 +106,20 @@ func diff(live *v1alpha1.DNSNameResolver, have, want []learn.Entry) []operation 
 		if i == 0 {
 			at = listPath + "/0"
 		}
-		additions = append(additions, operation{Op: "add", Path: at, Value: toStatus(w, v1alpha1.DNSNameResolverResolvedName{})})
+		additions = append(additions, operation{Op: "add", Path: at,
+			Value: toStatus(w, v1alpha1.DNSNameResolverResolvedName{})})
 	}
 	return slices.Concat(changes, removals, additions)
 }
 
-// extend makes the operations for an entry whose addresses only live longer, or get others beside them; none when there is more to it.
-// They test no more than whose addresses they change: of two replicas that extend the same one at once both succeed, and who
-// told clients of a later end than is stored then sees it and writes it.
+// extend returns the operations for an entry whose addresses only get later ends or additional addresses. It returns
+// nil for any other change. The operations test only the addresses that they change, so two replicas that extend the
+// same address at once both succeed. A replica whose clients received a later end than the stored one then sees that,
+// and writes again.
 func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want learn.Entry) []operation {
 	n := len(have.Addrs)
-	if have.Failures != want.Failures || have.Degraded != want.Degraded || n == 0 || n != len(stored.ResolvedAddresses) || n > len(want.Addrs) {
+	if have.Failures != want.Failures || have.Degraded != want.Degraded || n == 0 || n != len(stored.ResolvedAddresses) ||
+		n > len(want.Addrs) {
 		return nil
 	}
 	ops := []operation{{Op: "test", Path: at + "/dnsName", Value: stored.DNSName}}
@@ -125,7 +132,8 @@ func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want l
 		case w.Addr != h.Addr || w.Until().Before(h.Until()):
 			return nil
 		default:
-			ops = append(ops, operation{Op: "test", Path: path + "/ip", Value: stored.ResolvedAddresses[i].IP}, operation{Op: "replace", Path: path, Value: addrs[i]})
+			ops = append(ops, operation{Op: "test", Path: path + "/ip", Value: stored.ResolvedAddresses[i].IP},
+				operation{Op: "replace", Path: path, Value: addrs[i]})
 		}
 	}
 	for _, a := range addrs[n:] {
@@ -134,20 +142,21 @@ func extend(at string, stored v1alpha1.DNSNameResolverResolvedName, have, want l
 	return ops
 }
 
-// firstOf is what is applied to an object that has nothing yet. Applying knows names and addresses to be keys: of two replicas that
-// learned the same name at once both succeed, with the sum of what they know. It is not for wildcards, and not for later, because who
-// applied what is kept for each replica beside the status, and is larger than that.
+// firstApply returns the server-side apply patch for an object without entries. Apply treats names and addresses as
+// keys: if two replicas learned the same name at once, both succeed, and the result is the union. It is not used for
+// wildcards or for later writes. The API server records the applied fields per replica in the metadata, and that record
+// is larger than the status.
 func firstApply(live *v1alpha1.DNSNameResolver, want []learn.Entry) map[string]any {
 	return map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "DNSNameResolver",
-		// Names of objects are used again; see diff.
+		// Names of objects are reused; see diff.
 		"metadata": map[string]any{"namespace": live.Namespace, "name": live.Name, "uid": live.UID},
 		"status":   v1alpha1.DNSNameResolverStatus{ResolvedNames: toStatusList(live, want)},
 	}
 }
 
-// replaceAll makes the list what is wanted, unless the object changed in any way. It is for the first write to a wildcard, which
-// has nothing else to test, and for when finer tests failed too often.
+// replaceAll returns the operations that replace the list, unless the object changed at all. It is used for the first
+// write to a wildcard, which has nothing else to test, and after finer tests failed too often.
 func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation {
 	return []operation{
 		{Op: "test", Path: "/metadata/resourceVersion", Value: live.ResourceVersion},
@@ -155,7 +164,7 @@ func replaceAll(live *v1alpha1.DNSNameResolver, want []learn.Entry) []operation 
 	}
 }
 
-// listOf is want as it is stored.
+// toStatusList returns the stored form of want.
 func toStatusList(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1.DNSNameResolverResolvedName {
 	out := make([]v1alpha1.DNSNameResolverResolvedName, 0, len(want))
 	old := make(map[string]v1alpha1.DNSNameResolverResolvedName, len(live.Status.ResolvedNames))
@@ -168,7 +177,8 @@ func toStatusList(live *v1alpha1.DNSNameResolver, want []learn.Entry) []v1alpha1
 	return out
 }
 
-// places are the entries by their names: questions wait while a status of a thousand is compared.
+// indexByName returns the index of each entry by name. A map is needed because queries wait while a status with a
+// thousand entries is compared.
 func indexByName(entries []learn.Entry) map[string]int {
 	out := make(map[string]int, len(entries))
 	for i, e := range entries {

@@ -1,5 +1,9 @@
-// Package dnsnameresolver is the CoreDNS plugin that learns the addresses behind names of egress rules, and keeps a reply back
-// until the firewall of the asking pod's node knows them.
+// Package dnsnameresolver is the CoreDNS plugin that learns the addresses behind the names of egress rules, and holds a
+// reply until the firewall of the client's node allows them.
+//
+// Start with ServeDNS in plugin.go, which sees each query. The engine in engine.go records observations. run.go starts
+// the engine and writes the status of DNSNameResolvers; an object (object.go) is the state of one of them. config.go
+// parses the Corefile.
 package dnsnameresolver
 
 import (
@@ -14,19 +18,19 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// Name is the directive, which is that of the stock plugin.
+// Name is the name of the directive, the same as that of the stock plugin.
 const Name = "ocp_dnsnameresolver"
 
-// Plugin is one place in the chain of a server block. Blocks with the same options share an engine.
+// Plugin is the handler in the plugin chain of one server block. Server blocks with the same options share an engine.
 type Plugin struct {
 	Next   plugin.Handler
 	engine *engine
 }
 
-// Name is part of plugin.Handler.
+// Name implements plugin.Handler.
 func (p *Plugin) Name() string { return Name }
 
-// ServeDNS lets questions of no rule pass, and looks at the replies to others.
+// ServeDNS passes queries that match no rule on, and observes the replies to the other ones.
 func (p *Plugin) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if r.Opcode == dns.OpcodeQuery && len(r.Question) == 1 && learn.Learnable(r.Question[0]) {
 		var buf [4]*object
@@ -38,10 +42,10 @@ func (p *Plugin) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	return plugin.NextOrFailure(Name, p.Next, ctx, w, r)
 }
 
-// observe asks the rest of the chain, learns from the reply, and lets it go.
+// observe calls the next plugin, learns from the reply, and releases it.
 func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, objects []*object) (int, error) {
 	held := &heldWriter{ResponseWriter: w}
-	question := r.Question[0] // `rewrite` changes that of the message
+	question := r.Question[0] // `rewrite` changes the question of the message
 	code, err := plugin.NextOrFailure(Name, p.Next, ctx, held, r)
 	observation, ok := outcome(ctx, question, held.msg, code, err, p.engine.rules)
 	if !ok {
@@ -58,13 +62,15 @@ func (p *Plugin) observe(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, 
 	return p.giveUp(held, r, question)
 }
 
-// outcome is the lesson of what the chain did. A chain may end without a message: `forward` does when no upstream answers.
-func outcome(ctx context.Context, q dns.Question, msg *dns.Msg, code int, err error, rules learn.Rules) (learn.Observation, bool) {
+// outcome returns the observation from the result of the chain. There may be no message: `forward` returns none if no
+// upstream answers.
+func outcome(ctx context.Context, q dns.Question, msg *dns.Msg, code int, err error,
+	rules learn.Rules) (learn.Observation, bool) {
 	if msg != nil {
 		return rules.FromReply(q, msg)
 	}
 	if ctx.Err() != nil || code == dns.RcodeSuccess && err == nil {
-		return learn.Observation{}, false // the client left, or a plugin chose to say nothing
+		return learn.Observation{}, false // the client left, or a plugin chose not to reply
 	}
 	if code == dns.RcodeSuccess {
 		code = dns.RcodeServerFailure
@@ -79,23 +85,25 @@ func release(w *heldWriter, err error) error {
 	return err
 }
 
-// giveUp is the declared action for a reply whose addresses are not programmed.
+// giveUp performs the configured action for a reply whose addresses are not programmed.
 func (p *Plugin) giveUp(held *heldWriter, r *dns.Msg, question dns.Question) (int, error) {
 	if p.engine.opts.onTimeout == drop {
-		return dns.RcodeSuccess, nil // which says that a reply was written
+		return dns.RcodeSuccess, nil // RcodeSuccess means that a reply was written
 	}
 	m := new(dns.Msg)
 	m.SetRcode(r, dns.RcodeServerFailure)
 	m.Question = []dns.Question{question}
 	if opt := r.IsEdns0(); opt != nil {
 		m.SetEdns0(opt.UDPSize(), opt.Do())
-		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeNotReady, ExtraText: "egress firewall not ready"}}
+		m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: dns.ExtendedErrorCodeNotReady,
+			ExtraText: "egress firewall not ready"}}
 	}
 	return dns.RcodeSuccess, held.ResponseWriter.WriteMsg(m)
 }
 
-// ask asks for a name that was asked for before there was a rule for it, and learns from the answer.
-func (p *Plugin) resolveAgain(ctx context.Context, objects []*object, name string, qtype uint16, client netip.AddrPort) {
+// resolveAgain queries a name that a client queried before there was a rule for it, and learns from the answer.
+func (p *Plugin) resolveAgain(ctx context.Context, objects []*object, name string, qtype uint16,
+	client netip.AddrPort) {
 	r := new(dns.Msg)
 	r.SetQuestion(name, qtype)
 	r.SetEdns0(dns.DefaultMsgSize, false)

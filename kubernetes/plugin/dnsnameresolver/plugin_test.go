@@ -21,30 +21,33 @@ import (
 
 const ok = " Degraded=False/NOERROR"
 
-// TestLearn: what matches is learned, by all objects it matches, and the reply is passed on as it is.
+// TestLearn checks that all matching objects learn, and that the reply is passed on unchanged.
 func TestLearn(t *testing.T) {
 	r := newRig(t, nil)
 	exact, wild := r.create("a.example.com."), r.create("*.example.com.")
-	r.authority.set("a.example.com. A", "a.example.com. 30 CNAME b.example.net.\nb.example.net. 30 A 192.0.2.1\nevil.example.net. 30 A 192.0.2.66")
+	r.authority.set("a.example.com. A",
+		"a.example.com. 30 CNAME b.example.net.\nb.example.net. 30 A 192.0.2.1\nevil.example.net. 30 A 192.0.2.66")
 	if m := r.ask(r.plugin, "A.example.com. A"); m == nil || len(m.Answer) != 3 {
 		t.Errorf("reply is %v", m)
 	}
-	r.want(exact, "a.example.com. 192.0.2.1"+ok) // case 38
+	r.want(exact, "a.example.com. 192.0.2.1"+ok) // an exact name and a wildcard
 	r.want(wild, "a.example.com. 192.0.2.1"+ok)
 	r.authority.set("a.example.com. AAAA", "a.example.com. 30 AAAA 2001:db8::1")
 	r.ask(r.plugin, "a.example.com. AAAA")
 	r.want(exact, "a.example.com. 192.0.2.1 2001:db8::1"+ok)
-	r.authority.set("*.example.com. A", "*.example.com. 300 A 192.0.2.9") // case 36
+	r.authority.set("*.example.com. A", "*.example.com. 300 A 192.0.2.9") // a query for the wildcard itself
 	r.ask(r.plugin, "*.example.com. A")
 	r.want(wild, "*.example.com. 192.0.2.9"+ok+"; a.example.com. 192.0.2.1 2001:db8::1"+ok)
-	if got := words(r.api.get(wild)); !strings.HasPrefix(got, "*.") {
+	if got := statusText(r.api.get(wild)); !strings.HasPrefix(got, "*.") {
 		t.Errorf("the wildcard's own entry is not first: %s", got)
 	}
 	r.authority.set("_x.example.com. HTTPS", "_x.example.com. 30 HTTPS 1 . ipv4hint=192.0.2.7")
 	r.ask(r.plugin, "_x.example.com. HTTPS")
-	r.want(wild, "*.example.com. 192.0.2.9"+ok+"; _x.example.com. 192.0.2.7"+ok+"; a.example.com. 192.0.2.1 2001:db8::1"+ok)
+	r.want(wild, "*.example.com. 192.0.2.9"+ok+"; _x.example.com. 192.0.2.7"+ok+"; a.example.com. 192.0.2.1 2001:db8::1"+
+		ok)
 	for _, n := range r.api.get(exact).Status.ResolvedNames {
-		if a := n.ResolvedAddresses[0]; a.TTLSeconds < 30 || a.TTLSeconds > 31 || time.Since(a.LastLookupTime.Time).Abs() > 10*time.Second {
+		if a := n.ResolvedAddresses[0]; a.TTLSeconds < 30 || a.TTLSeconds > 31 ||
+			time.Since(a.LastLookupTime.Time).Abs() > 10*time.Second {
 			t.Errorf("stored %+v", a)
 		}
 		if n.Conditions[0].Message != "No Error" {
@@ -53,7 +56,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestPass: nothing is done about questions that are none of ours.
+// TestPass checks that queries without a rule are not touched.
 func TestPass(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -61,7 +64,8 @@ func TestPass(t *testing.T) {
 	r.authority.set("b.a.example.com. A", "b.a.example.com. 30 A 192.0.2.1")
 	r.authority.set("a.example.com. ANY", "a.example.com. 30 A 192.0.2.1")
 	r.authority.set("c.example.com. A", "c.example.com. 30 A 192.0.2.1")
-	for _, q := range []string{"example.com. A", "b.a.example.com. A", "a.example.com. ANY", "x.example.com. TXT", "x.example.com. HTTPS", "x.example.com. A"} {
+	for _, q := range []string{"example.com. A", "b.a.example.com. A", "a.example.com. ANY", "x.example.com. TXT",
+		"x.example.com. HTTPS", "x.example.com. A"} {
 		if m := r.ask(r.plugin, q); m == nil {
 			t.Errorf("%s has no reply", q)
 		}
@@ -77,7 +81,7 @@ func TestPass(t *testing.T) {
 	r.want(name, "z.example.com. 192.0.2.1"+ok)
 }
 
-// TestFailures is D1 and D2, cases 20 to 24: failures count behind plugins that say that all is well, or nothing at all.
+// TestFailures checks that failures count behind plugins that report success, or nothing at all.
 func TestFailures(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("a.example.com.")
@@ -101,7 +105,8 @@ func TestFailures(t *testing.T) {
 	r.want(name, "")
 }
 
-// TestSilence: a plugin that says nothing and reports no failure taught nothing, nor does a client that left.
+// TestSilence checks that nothing is learned from a plugin that writes no reply without a failure, or from a client
+// that left.
 func TestSilence(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("a.example.com.")
@@ -122,7 +127,7 @@ func TestSilence(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1 2001:db8::1"+ok)
 }
 
-// TestBurst is D24: names that come at once, to two replicas, are all stored.
+// TestBurst checks that names that are queried at once, on two replicas, are all stored.
 func TestBurst(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -145,23 +150,28 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestRaces is case 47: what somebody else wrote in between is kept, and ours is written.
+// TestRaces checks that concurrent writes of another client are kept, and ours is written.
 func TestRaces(t *testing.T) {
 	now := metav1.Now()
-	other := v1alpha1.DNSNameResolverResolvedName{DNSName: "other.example.com.", ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: "192.0.2.99", TTLSeconds: 300, LastLookupTime: &now}}}
+	other := v1alpha1.DNSNameResolverResolvedName{DNSName: "other.example.com.",
+		ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: "192.0.2.99", TTLSeconds: 300,
+			LastLookupTime: &now}}}
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
 	r.authority.set("a.example.com. A", "a.example.com. 300 A 192.0.2.1")
 	r.authority.set("a.example.com. AAAA", "a.example.com. 300 AAAA 2001:db8::1")
-	// The first write of all.
+	// The very first write.
 	r.api.set(func() {
 		r.api.between = func() {
-			r.api.editLocked(name, func(o *v1alpha1.DNSNameResolver) { o.Status.ResolvedNames = append(o.Status.ResolvedNames, other) })
+			r.api.editLocked(name, func(o *v1alpha1.DNSNameResolver) {
+				o.Status.ResolvedNames = append(o.Status.ResolvedNames,
+					other)
+			})
 		}
 	})
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(name, "a.example.com. 192.0.2.1"+ok+"; other.example.com. 192.0.2.99")
-	// A change of an entry, while places move.
+	// A change of an entry, while indexes change.
 	r.api.set(func() {
 		r.api.between = func() {
 			r.api.editLocked(name, func(o *v1alpha1.DNSNameResolver) { o.Status.ResolvedNames = o.Status.ResolvedNames[1:] })
@@ -169,12 +179,15 @@ func TestRaces(t *testing.T) {
 	})
 	r.ask(r.plugin, "a.example.com. AAAA")
 	r.want(name, "a.example.com. 192.0.2.1 2001:db8::1"+ok)
-	// An entry that somebody else adds at the same time.
+	// An entry that another client adds at the same time.
 	mine := *other.DeepCopy()
 	mine.DNSName = "b.example.com."
 	r.api.set(func() {
 		r.api.between = func() {
-			r.api.editLocked(name, func(o *v1alpha1.DNSNameResolver) { o.Status.ResolvedNames = append(o.Status.ResolvedNames, mine) })
+			r.api.editLocked(name, func(o *v1alpha1.DNSNameResolver) {
+				o.Status.ResolvedNames = append(o.Status.ResolvedNames,
+					mine)
+			})
 		}
 	})
 	r.authority.set("b.example.com. A", "b.example.com. 300 A 192.0.2.2")
@@ -182,7 +195,8 @@ func TestRaces(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1 2001:db8::1"+ok+"; b.example.com. 192.0.2.99 192.0.2.2"+ok)
 }
 
-// TestOutage is case 64: DNS goes on while the API server is away, and what was learned is written when it is back.
+// TestOutage checks that DNS works while the API server is unavailable, and that observations are written when it is
+// back.
 func TestOutage(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -198,8 +212,8 @@ func TestOutage(t *testing.T) {
 	r.want(name, "n0.example.com. 192.0.2.1"+ok+"; n1.example.com. 192.0.2.1"+ok+"; n2.example.com. 192.0.2.1"+ok)
 }
 
-// TestForbiddenForAMoment: an API server that has just started refuses both ways to write, and then only the one that the role
-// does not have.
+// TestForbiddenForAMoment checks an API server that has just started: it forbids both methods of writing at first, and
+// then only the one that the role does not allow.
 func TestForbiddenForAMoment(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("www.example.com.")
@@ -214,7 +228,7 @@ func TestForbiddenForAMoment(t *testing.T) {
 	r.want(name, "www.example.com. 192.0.2.1"+ok)
 }
 
-// TestStockRights: with the rights of the stock plugin, which has no patch, the status is replaced.
+// TestStockRights checks that the status is replaced with the role of the stock plugin, which does not allow patches.
 func TestStockRights(t *testing.T) {
 	r := newRig(t, nil)
 	r.api.set(func() { r.api.noPatch = true })
@@ -232,7 +246,7 @@ func TestStockRights(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1"+ok+"; b.example.com. 192.0.2.2"+ok)
 }
 
-// TestStockDefinition is D6: a name that the stock definition refuses does not keep others from being stored.
+// TestStockDefinition checks that a name that the stock definition rejects does not prevent others from being stored.
 func TestStockDefinition(t *testing.T) {
 	r := newRig(t, nil)
 	r.api.set(func() {
@@ -246,7 +260,7 @@ func TestStockDefinition(t *testing.T) {
 	r.want(name, "*.example.com. 192.0.2.1; b.example.com. 192.0.2.2"+ok)
 }
 
-// TestRefused is case 30.
+// TestRefused checks that refused addresses are not learned, and that an Event names them.
 func TestRefused(t *testing.T) {
 	r := newRig(t, func(o *options) {
 		o.refuse = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}
@@ -269,7 +283,7 @@ a.example.com. 30 A 192.0.2.1`)
 	})
 }
 
-// TestTooEarly is cases 44 and 45, D10: a pod asked before the plugin knew the object.
+// TestTooEarly checks a pod that queries a name before the plugin knows the object.
 func TestTooEarly(t *testing.T) {
 	r := newRig(t, nil)
 	r.authority.set("a.example.com. A", "a.example.com. 30 A 192.0.2.1")
@@ -287,7 +301,7 @@ func TestTooEarly(t *testing.T) {
 	}
 }
 
-// TestRecreated is case 57: an object that is deleted and made again has its addresses again.
+// TestRecreated checks that an object that is deleted and created again has its addresses again.
 func TestRecreated(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
@@ -300,7 +314,7 @@ func TestRecreated(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 }
 
-// TestTombstone is D5: a deletion that the watch missed.
+// TestTombstone checks a deletion that the watch missed.
 func TestTombstone(t *testing.T) {
 	r := newRig(t, nil)
 	name, other := r.create("*.example.com."), r.create("*.example.org.")
@@ -310,13 +324,15 @@ func TestTombstone(t *testing.T) {
 	r.known(r.plugin, "*.example.org.", false)
 }
 
-// TestTwice: of two objects for one name in one namespace the first counts; in other namespaces each does.
+// TestTwice checks that the first of two objects for one name in one namespace counts. In other namespaces each one
+// does.
 func TestTwice(t *testing.T) {
 	r := newRig(t, nil)
 	first := r.create("a.example.com.")
 	r.api.edit(first, func(o *v1alpha1.DNSNameResolver) { o.Name, o.UID = "second", "other" })
 	r.api.edit(first, func(o *v1alpha1.DNSNameResolver) { o.Namespace, o.UID = "elsewhere", "third" })
-	eventually(t, "both namespaces", func() bool { return len(r.plugin.engine.tree.Load().Append(nil, "a.example.com.")) == 2 })
+	eventually(t, "both namespaces",
+		func() bool { return len(r.plugin.engine.tree.Load().Append(nil, "a.example.com.")) == 2 })
 	r.authority.set("a.example.com. A", "a.example.com. 30 A 192.0.2.1")
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(first, "a.example.com. 192.0.2.1"+ok)
@@ -328,7 +344,7 @@ func TestTwice(t *testing.T) {
 	})
 }
 
-// TestDeep: names of several levels are for those who turn them on.
+// TestDeep checks that names of several levels match a wildcard only if `deep` is set.
 func TestDeep(t *testing.T) {
 	r := newRig(t, nil)
 	deep := r.replica(func(o *options) { o.deep = true })
@@ -340,7 +356,7 @@ func TestDeep(t *testing.T) {
 	r.want(name, "b.a.example.com. 192.0.2.1"+ok)
 }
 
-// TestHoldStatus: `hold status` waits for the write, and no longer than it should.
+// TestHoldStatus checks that `hold status` waits for the write, up to the timeout.
 func TestHoldStatus(t *testing.T) {
 	r := newRig(t, func(o *options) { o.wait, o.timeout, o.onTimeout = waitStatus, 5*time.Second, servfail })
 	name := r.create("*.example.com.")
@@ -348,7 +364,7 @@ func TestHoldStatus(t *testing.T) {
 	if m := r.ask(r.plugin, "a.example.com. A"); m.Rcode != dns.RcodeSuccess {
 		t.Errorf("reply is %v", m)
 	}
-	if got := words(r.api.get(name)); got != "a.example.com. 192.0.2.1"+ok {
+	if got := statusText(r.api.get(name)); got != "a.example.com. 192.0.2.1"+ok {
 		t.Errorf("the reply did not wait for %q", got)
 	}
 	r.plugin.engine.opts.timeout = 20 * time.Millisecond
@@ -362,14 +378,15 @@ func TestHoldStatus(t *testing.T) {
 	}
 }
 
-// TestRawReply: a plugin that writes octets is held too.
+// TestRawReply checks that a reply in wire form is held too.
 func TestRawReply(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("*.example.com.")
 	r.plugin.Next = plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, q *dns.Msg) (int, error) {
 		m := new(dns.Msg)
 		m.SetReply(q)
-		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 30}, A: net.IPv4(192, 0, 2, 1)}}
+		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET,
+			Ttl: 30}, A: net.IPv4(192, 0, 2, 1)}}
 		b, err := m.Pack()
 		if err == nil {
 			_, err = w.Write(b)
@@ -380,12 +397,12 @@ func TestRawReply(t *testing.T) {
 	m.SetQuestion("a.example.com.", dns.TypeA)
 	c := &client{}
 	if _, err := r.plugin.ServeDNS(t.Context(), c, m); err != nil || c.raw != 1 || len(c.got) != 0 {
-		t.Errorf("%v, %d replies in octets, %d others", err, c.raw, len(c.got))
+		t.Errorf("%v, %d replies in wire form, %d others", err, c.raw, len(c.got))
 	}
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 }
 
-// TestFailureMeanwhile: a failure that comes while the entry it is about is on its way is counted.
+// TestFailureMeanwhile checks that a failure is counted if it occurs while its entry is being written.
 func TestFailureMeanwhile(t *testing.T) {
 	r := newRig(t, nil)
 	name := r.create("a.example.com.")
@@ -399,7 +416,7 @@ func TestFailureMeanwhile(t *testing.T) {
 		return o.writing
 	})
 	r.authority.set("a.example.com. A", "NXDOMAIN")
-	r.plugin.engine.store.clock.offset.Add(int64(5 * time.Second)) // the address is over by then
+	r.plugin.engine.store.clock.offset.Add(int64(5 * time.Second)) // the address has ended by then
 	r.ask(r.plugin, "a.example.com. A")
 	r.want(name, "a.example.com. 192.0.2.1 failures=1 Degraded=True/NXDOMAIN")
 }

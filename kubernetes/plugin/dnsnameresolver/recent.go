@@ -16,32 +16,33 @@ const (
 	recentAge   = 30 * time.Second
 )
 
-// recent remembers which names of no rule were asked for lately. When a rule for one of them appears, the name is asked for
-// again, behind the scenes: the pod that asked a moment too early has its address by then, and would ask again only when its
-// TTL is over. The answer itself is not kept: to see it, every reply would have to pass through a writer of ours, and the
-// `cache` plugin has it anyway.
+// recent remembers recent queries that matched no rule. When a rule for such a name appears, the plugin repeats the
+// query in the background. The pod that asked just before already has the address, and would ask again only after its
+// TTL. recent does not store the answers: every reply would have to pass through a writer of this plugin, and the
+// `cache` plugin has the answers anyway.
 //
-// A name has one slot, by its hash. Nobody waits for a slot: who finds it taken leaves it alone.
+// A name has one slot, selected by its hash. Queries never wait for a slot: if it is in use, they skip it.
 type recent struct {
 	slots [recentSlots]slot
-	// now is the time, to the second or so. To ask the system for it would be the dearest part of a question of no rule.
+	// now is the current time, updated every second. Reading the system clock would be the most expensive part of a query
+	// that matches no rule.
 	now atomic.Int64
 }
 
 type slot struct {
-	busy  atomic.Bool // guards all below
-	name  [255]byte   // in lower case
-	n     uint8
-	types uint8 // bits of learnable types that were asked for
-	at    int64 // Unix time
-	from  *Plugin
+	busy   atomic.Bool // guards the fields below
+	name   [255]byte   // lower case
+	n      uint8
+	types  uint8 // bit set of the queried types, in the order of learnable
+	at     int64 // Unix time
+	from   *Plugin
 	client netip.AddrPort
 }
 
-// learnable are the types that are remembered, by their bits.
+// learnable lists the query types that are remembered.
 var learnable = [...]uint16{dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB}
 
-// note remembers a question, without allocating.
+// note remembers a query. It does not allocate.
 func (r *recent) note(p *Plugin, q dns.Question, client net.Addr) {
 	if len(q.Name) > 255 {
 		return
@@ -73,15 +74,15 @@ func (r *recent) note(p *Plugin, q dns.Question, client net.Addr) {
 	s.client = addrPort(client)
 }
 
-// asked is a question that is asked again.
+// recentQuery is a query to repeat.
 type recentQuery struct {
-	name  string
-	types []uint16
-	from  *Plugin
+	name   string
+	types  []uint16
+	from   *Plugin
 	client netip.AddrPort
 }
 
-// all are the questions that are young enough.
+// all returns the queries that are younger than recentAge.
 func (r *recent) all() []recentQuery {
 	var out []recentQuery
 	now := r.now.Load()
@@ -104,7 +105,7 @@ func (r *recent) all() []recentQuery {
 	return out
 }
 
-// addrPort is the address of a client; the zero one when it has none of IP.
+// addrPort returns the address and port of a client, or the zero AddrPort if it is not an IP client.
 func addrPort(a net.Addr) netip.AddrPort {
 	switch a := a.(type) {
 	case *net.UDPAddr:

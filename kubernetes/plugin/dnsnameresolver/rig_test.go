@@ -15,10 +15,11 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// authority is the rest of the chain: answers by question.
+// authority is the rest of the chain. It answers from a table.
 type authority struct {
-	mu      sync.Mutex
-	answers map[string]string // "name type" -> records in lines, a response code, "none" for a failure without a message, "silent"
+	mu sync.Mutex
+	// "name type" -> records in lines, a response code, "none" for a failure without a message, "silent"
+	answers map[string]string
 	asked   map[string]int
 }
 
@@ -67,7 +68,7 @@ func (a *authority) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg
 
 var errNoUpstream = plugin.Error("authority", net.ErrClosed)
 
-// client is who asks.
+// client is the DNS client.
 type client struct {
 	discardWriter
 	got []*dns.Msg
@@ -76,7 +77,7 @@ type client struct {
 
 func (c *client) WriteMsg(m *dns.Msg) error { c.got = append(c.got, m); return nil }
 
-// Write counts what came as octets.
+// Write counts replies in wire form.
 func (c *client) Write(b []byte) (int, error) { c.raw++; return len(b), nil }
 
 // rig is a plugin with an API server and an authority.
@@ -94,7 +95,7 @@ func newRig(t testing.TB, change func(*options)) *rig {
 	return r
 }
 
-// replica is another plugin on the same API server and authority.
+// replica returns another plugin with the same API server and authority.
 func (r *rig) replica(change func(*options)) *Plugin {
 	r.t.Helper()
 	o := defaults()
@@ -109,7 +110,7 @@ func (r *rig) replica(change func(*options)) *Plugin {
 	return &Plugin{Next: r.authority, engine: e}
 }
 
-// create makes an object and waits until the plugin knows it.
+// create creates an object and waits until the plugin knows it.
 func (r *rig) create(pattern string) string {
 	r.t.Helper()
 	name := r.api.create(pattern)
@@ -120,10 +121,11 @@ func (r *rig) create(pattern string) string {
 func (r *rig) known(p *Plugin, pattern string, want bool) {
 	r.t.Helper()
 	ask := strings.Replace(pattern, "*", "probe", 1)
-	eventually(r.t, "the plugin to know "+pattern, func() bool { return len(p.engine.tree.Load().Append(nil, ask)) > 0 == want })
+	eventually(r.t, "the plugin to know "+pattern,
+		func() bool { return len(p.engine.tree.Load().Append(nil, ask)) > 0 == want })
 }
 
-// ask asks a question, such as "a.example.com. A", and returns the reply; nil when there was none.
+// ask sends a query such as "a.example.com. A", and returns the reply or nil.
 func (r *rig) ask(p *Plugin, question string) *dns.Msg {
 	r.t.Helper()
 	name, qtype, _ := strings.Cut(question, " ")
@@ -140,7 +142,7 @@ func (r *rig) ask(p *Plugin, question string) *dns.Msg {
 	return c.got[0]
 }
 
-// want waits until the status of an object is as said.
+// want waits until the status of an object is as given.
 func (r *rig) want(name, status string) {
 	r.t.Helper()
 	var got string
@@ -153,7 +155,7 @@ func (r *rig) want(name, status string) {
 	r.t.Errorf("status of %s is\n%s, want\n%s", name, got, status)
 }
 
-// eventually waits for something real.
+// eventually polls until ok returns true, in real time.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for range 500 {
@@ -165,10 +167,10 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("waited in vain for %s", what)
 }
 
-// wait moves the clocks of the API server and of the plugins that follow it.
+// wait advances the clocks of the API server and of the plugins that follow it.
 func (r *rig) wait(d time.Duration, replicas ...*Plugin) {
 	replicas = append(replicas, r.plugin)
-	for _, p := range replicas { // the reply to a write that is on its way has the old time
+	for _, p := range replicas { // the reply to a write in flight has the old time
 		eventually(r.t, "writes to end", func() bool { return !p.engine.writing() })
 	}
 	r.api.set(func() { r.api.skew += d })
@@ -177,7 +179,7 @@ func (r *rig) wait(d time.Duration, replicas ...*Plugin) {
 	}
 }
 
-// writing reports whether a write of any object is on its way.
+// writing reports whether a write of any object is in flight.
 func (e *engine) writing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -192,26 +194,27 @@ func (e *engine) writing() bool {
 	return false
 }
 
-// still is a client whose address is made once, as a socket's is.
-type still struct {
+// fixedClient is a client whose address is created once, like that of a socket.
+type fixedClient struct {
 	*client
 	addr net.UDPAddr
 }
 
-func (s *still) RemoteAddr() net.Addr { return &s.addr }
+func (s *fixedClient) RemoteAddr() net.Addr { return &s.addr }
 
-// stored adds an entry whose address is at its end.
+// stored adds an entry whose address is about to end.
 func stored(name, addr string) func(*v1alpha1.DNSNameResolver) {
 	now := metav1.Now()
 	return func(o *v1alpha1.DNSNameResolver) {
-		o.Status.ResolvedNames = append(o.Status.ResolvedNames, v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name),
-			ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: addr, TTLSeconds: 1, LastLookupTime: &now}}})
+		o.Status.ResolvedNames = append(o.Status.ResolvedNames,
+			v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name),
+				ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: addr, TTLSeconds: 1, LastLookupTime: &now}}})
 	}
 }
 
-// wordsOf is what words says of one name.
-func wordsOf(o *v1alpha1.DNSNameResolver, name string) string {
-	for s := range strings.SplitSeq(words(o), "; ") {
+// statusTextOf is statusText for one name.
+func statusTextOf(o *v1alpha1.DNSNameResolver, name string) string {
+	for s := range strings.SplitSeq(statusText(o), "; ") {
 		if strings.HasPrefix(s, name) {
 			return s
 		}

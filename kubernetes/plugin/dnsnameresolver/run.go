@@ -19,23 +19,26 @@ import (
 )
 
 const (
-	writers    = 8 // at most one of them for an object
-	recallers  = 8
-	recallTimeout = 5 * time.Second
-	shutdownTimeout = time.Second // when we end
-	minRetry   = 20 * time.Millisecond
-	maxRetry   = 5 * time.Second
-	maxRetries = 8
-	// After a write an object rests for a multiple of what that took: an API server that is slow, because it has much to do or
-	// the object is large, gets fewer and larger writes. What comes meanwhile is never older than maxRest when it is written,
-	// unless the writes themselves take longer.
+	writers         = 8 // at most one of them writes an object at a time
+	recallers       = 8
+	recallTimeout   = 5 * time.Second
+	shutdownTimeout = time.Second // maximum time for the writes at shutdown
+	minRetry        = 20 * time.Millisecond
+	maxRetry        = 5 * time.Second
+	maxRetries      = 8
+	// After a write, an object pauses for a multiple of the duration of that write. A slow API server, or one with a large
+	// object, thus gets fewer and larger writes. An observation waits at most maxPause, unless the writes themselves take
+	// longer.
 	pauseFactor, maxPause = 5, 500 * time.Millisecond
-	// One with many entries rests longer while all agents hear of it before it is written: each write of it is read as a whole by every node.
+	// An object with many entries pauses longer if all agents receive the addresses before the write: every node reads
+	// each write as a whole.
 	manyEntries, pausePerEntry, maxEntriesPause = 100, 8 * time.Millisecond, 2 * time.Second
-	rebuildPause                     = 10 * time.Millisecond // after a rebuild, or three times as long as that took
+	// pause after a rebuild; at least three times its duration
+	rebuildPause = 10 * time.Millisecond
 )
 
-// start runs all of the engine and waits for the first list of objects, but not for ever: DNS must come up without the API.
+// start starts the engine and waits for the first list of objects, for at most syncWait: DNS must start without the
+// API.
 func (e *engine) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
@@ -73,23 +76,24 @@ func (e *engine) start() error {
 	wctx, done := context.WithTimeout(ctx, syncWait)
 	defer done()
 	if !cache.WaitForCacheSync(wctx.Done(), synced...) {
-		e.log.Warning("starting without having seen all DNSNameResolvers, agents and networks of the cluster: the Kubernetes API did not answer in time")
+		e.log.Warning("starting without the full lists of DNSNameResolvers, agents and networks of the cluster: the " +
+			"Kubernetes API did not answer in time")
 	}
 	e.cluster.rebuild()
 	e.running.Go(func() { e.cluster.follow(ctx) })
-	e.rebuild() // before the first question, which must not pass as one of no rule
+	e.rebuild() // before the first query, which must not pass as one without a rule
 	e.running.Go(func() { e.follow(ctx) })
 	return nil
 }
 
-// shutdown ends all that start began. What was learned and is not written yet is written first, if that is soon: clients use it, and who
-// starts in our place, as after a change of the Corefile, does not know it.
+// shutdown stops the engine. It first writes the observations that are not stored yet, within shutdownTimeout: clients
+// use those addresses, and a successor, as after a reload of the Corefile, does not know them.
 func (e *engine) shutdown() error {
 	e.ending.Store(true)
 	for _, o := range e.unwritten() {
 		e.queue.Add(o)
 	}
-	e.queue.ShutDown() // what is in it is still handed out
+	e.queue.ShutDown() // the queue still returns its remaining items
 	if e.stop != nil {
 		timer := time.AfterFunc(shutdownTimeout, e.stop)
 		e.writers.Wait()
@@ -100,7 +104,7 @@ func (e *engine) shutdown() error {
 	return nil
 }
 
-// unwritten are the objects that have something to be written.
+// unwritten returns the objects that have anything to write.
 func (e *engine) unwritten() []*object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,7 +117,7 @@ func (e *engine) unwritten() []*object {
 	return out
 }
 
-// follow keeps the tree true to the objects.
+// follow rebuilds the tree when the objects change.
 func (e *engine) follow(ctx context.Context) {
 	for {
 		select {
@@ -129,7 +133,7 @@ func (e *engine) follow(ctx context.Context) {
 	}
 }
 
-// recall asks again for names that were asked for shortly before there was an object for them.
+// recall repeats queries for names that clients queried shortly before an object for them appeared.
 func (e *engine) recall(ctx context.Context, fresh []*object) {
 	tree := &match.Tree[*object]{}
 	for _, o := range fresh {
@@ -157,7 +161,7 @@ func (e *engine) recall(ctx context.Context, fresh []*object) {
 	}
 }
 
-// write is one writer.
+// write is the loop of one writer.
 func (e *engine) write(ctx context.Context) {
 	for {
 		o, stopped := e.queue.Get()
@@ -172,7 +176,8 @@ func (e *engine) write(ctx context.Context) {
 	}
 }
 
-// writeOne writes what an object has to be written, and returns after how long to look at it again; zero: not by itself.
+// writeOne writes the pending changes of an object. It returns the delay until the object must be processed again, or
+// zero.
 func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 	if delay := o.writeDelay(); delay > 0 && !e.ending.Load() {
 		return delay
@@ -184,7 +189,8 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 	if len(w.omitted) > 0 {
 		leasedOnly.Add(float64(len(w.omitted)))
 		if o.warnFull(e.store.clock.now()) {
-			e.warn(o, "NoRoom", "the status has no room for more; addresses of %s and others are allowed for as long as their leases last", w.omitted[0])
+			e.warn(o, "NoRoom", "the status is full; "+
+				"addresses of %s and of other names are allowed only while their leases last", w.omitted[0])
 		}
 	}
 	if len(w.ops) > 0 {
@@ -192,7 +198,7 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 		got, err := e.store.write(ctx, o.key, w)
 		if err != nil {
 			after := e.failed(ctx, o, w, err, time.Since(began))
-			o.delayWrites(after) // new lessons are no reason to try earlier
+			o.delayWrites(after) // new observations are not a reason to retry earlier
 			return after
 		}
 		if e.opts.wait != waitStatus {
@@ -211,29 +217,32 @@ func (e *engine) writeOne(ctx context.Context, o *object) time.Duration {
 	return 0
 }
 
-// restOf is how long an object rests after a write that took so long.
+// pauseAfter returns the pause after a write with the given duration.
 func pauseAfter(took time.Duration) time.Duration { return min(pauseFactor*took, max(maxPause, took)) }
 
-// agentsHear reports whether there are agents, and all of them are told what is learned. One that is not has nothing but the status.
+// allAgentsConnected reports whether there are agents and all of them receive observations. A disconnected agent has
+// only the status.
 func (e *engine) allAgentsConnected() bool {
 	if e.hold == nil {
 		return false
 	}
 	agents := e.hold.Agents()
-	return len(agents) > 0 && !slices.ContainsFunc(agents, func(a hold.AgentState) bool { return !a.Connected || a.Broken })
+	return len(agents) > 0 && !slices.ContainsFunc(agents,
+		func(a hold.AgentState) bool { return !a.Connected || a.Broken })
 }
 
-// restOfMany is how long an object with so many entries rests at least.
+// pauseForEntries returns the minimum pause of an object with the given number of entries.
 func pauseForEntries(entries int) time.Duration {
 	return min(time.Duration(max(entries-manyEntries, 0))*pausePerEntry, maxEntriesPause)
 }
 
-// failed decides what follows a write that failed. What it carried is kept, and tried again for as long as clients may use an
-// address of it. A failure that is to be counted is about no such address, and is given up after some attempts.
+// failed handles a failed write and returns the delay until the retry. The pending changes are kept, and retried while
+// clients may use one of the addresses. The count of a failed lookup is about no such address: it is given up after
+// maxRetries attempts.
 func (e *engine) failed(ctx context.Context, o *object, w *write, err error, took time.Duration) time.Duration {
 	o.undo(w, e.store.clock.now())
 	if ctx.Err() != nil {
-		return 0 // it is we who end
+		return 0 // the engine is stopping
 	}
 	o.mu.Lock()
 	o.failed++
@@ -242,14 +251,14 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 	backoff := min(minRetry<<min(n-1, 10), maxRetry)
 	switch {
 	case apierrors.IsNotFound(err):
-		return backoff // the watch will tell
+		return backoff // the watch will report the deletion
 	case apierrors.IsForbidden(err):
-		// The other way next time, and not for good: an API server that has just started refuses everything until it knows
-		// its roles.
+		// Use the other method next time, but not permanently: an API server that has just started forbids everything until
+		// it has loaded its roles.
 		put := !e.store.putOnly.Load()
 		e.store.putOnly.Store(put)
 		if put && n <= 2 {
-			e.log.Warningf("patches of the status are forbidden, so it is replaced as a whole: %v", err)
+			e.log.Warningf("patching the status is forbidden, so it is replaced as a whole: %v", err)
 			backoff = time.Millisecond
 		}
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), isUnprocessable(err):
@@ -257,14 +266,15 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		e.reread(ctx, o, w, err)
 		backoff = min(backoff, 500*time.Millisecond)
 		if n > 1 || took > maxPause {
-			// Who was first may be about to write more of what is ours too: as long as writes take, that is seen first.
+			// The client that was first may be about to write more of the same. Wait as long as a write takes, to see that
+			// first.
 			backoff = max(backoff, min(pauseAfter(took), 2*time.Second))
 		}
 	default:
 		writes.WithLabelValues("error").Inc()
-		backoff = max(backoff, pauseAfter(took)) // a server that answers late, or not at all, has too much to do
+		backoff = max(backoff, pauseAfter(took)) // a server that answers late or not at all is overloaded
 		if n == 1 || n%20 == 0 {
-			e.log.Warningf("%s: the status could not be written, and will be tried again: %v", o.key, err)
+			e.log.Warningf("%s: the status could not be written, and will be retried: %v", o.key, err)
 		}
 	}
 	if n > maxRetries && !o.alive(e.store.clock.now()) {
@@ -273,12 +283,13 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 	return backoff/2 + rand.N(backoff/2+1)
 }
 
-// reread gets the newest state after a write was refused. If there is none, nobody was first, and it is the tests that the API server does not
-// take; one that refuses again and again what stands in a write refuses a name in it: the definition may be the stock one, which takes plain
-// names only.
+// reread reads the newest state after a write was rejected. If the object did not change, there was no conflict, and
+// the API server rejects the tests of the patch. If it repeatedly rejects a value, the value is a name: the installed
+// definition may be the stock one, which accepts only hostnames.
 func (e *engine) reread(ctx context.Context, o *object, w *write, err error) {
 	known := o.newest()
-	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == known.UID { // another one is for the watch to tell of
+	// the watch will report an object with another UID
+	if live, gerr := e.store.get(ctx, o.key); gerr == nil && live.UID == known.UID {
 		o.set(live, older(live.ResourceVersion, known.ResourceVersion), e.store.clock.now())
 	}
 	o.mu.Lock()
@@ -292,7 +303,7 @@ func (e *engine) reread(ctx context.Context, o *object, w *write, err error) {
 	}
 }
 
-// isUnprocessable reports whether an operation of a patch did not apply; the API server has no reason of its own for that.
+// isUnprocessable reports whether an operation of a patch did not apply. The API server has no status reason for that.
 func isUnprocessable(err error) bool {
 	var s apierrors.APIStatus
 	return errors.As(err, &s) && s.Status().Code == 422
@@ -305,19 +316,19 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// slogTo is a logger that writes to CoreDNS's.
+// slogTo returns a slog.Logger that writes to the log of CoreDNS.
 func slogTo(p clog.P) *slog.Logger { return slog.New(slogHandler{log: p}) }
 
-// slogHandler is a slog.Handler on CoreDNS's log.
+// slogHandler is a slog.Handler that writes to the log of CoreDNS.
 type slogHandler struct {
 	log   clog.P
 	attrs []slog.Attr
 }
 
-// Enabled is part of slog.Handler.
+// Enabled implements slog.Handler.
 func (h slogHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 
-// Handle is part of slog.Handler.
+// Handle implements slog.Handler.
 func (h slogHandler) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	add := func(a slog.Attr) bool {
@@ -336,10 +347,10 @@ func (h slogHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs is part of slog.Handler.
+// WithAttrs implements slog.Handler.
 func (h slogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return slogHandler{h.log, append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)}
 }
 
-// WithGroup is part of slog.Handler; groups are not used.
+// WithGroup implements slog.Handler. Groups are not used.
 func (h slogHandler) WithGroup(string) slog.Handler { return h }

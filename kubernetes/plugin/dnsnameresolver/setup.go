@@ -6,12 +6,13 @@ import (
 	"github.com/coredns/coredns/plugin"
 )
 
-// init makes the directive known to CoreDNS, as the init of every CoreDNS plugin does: the import that CoreDNS generates
-// from a line of plugin.cfg is then all that a build needs. The order in plugin.cfg decides the place in the chain: before
-// `cache`, so that the plugin sees replies from the cache, and before `dns64`, so that it sees the addresses clients get.
+// init registers the directive with CoreDNS, as in every CoreDNS plugin: the import that CoreDNS generates from a line
+// of plugin.cfg is all that a build needs. The order in plugin.cfg defines the position in the chain. The plugin is
+// before `cache`, so that it sees replies from the cache. It is before `dns64`, so that it sees the addresses that
+// clients get.
 func init() { plugin.Register(Name, setup) }
 
-// engineKey is the key of the engine that the server blocks of one Corefile share.
+// engineKey is the key of the engine that server blocks with the same options share.
 type engineKey string
 
 func setup(c *caddy.Controller) error {

@@ -24,25 +24,27 @@ import (
 )
 
 const (
-	fieldManager = "nameplane-coredns" // one for all replicas but for first writes, or each would be recorded for every entry
+	// shared by all replicas except for first writes: the API server records each manager for every entry
+	fieldManager = "nameplane-coredns"
 	writeTimeout = 10 * time.Second
-	// A client that is slower than the answers loses them: the default of 5 requests a second did (facts: D24). The API
-	// server's own fairness is the bound that matters.
+	// With the client-go default of 5 requests per second, writes fell behind the answers and were lost. The API server's
+	// own priority and fairness is the limit that matters.
 	clientQPS, clientBurst = 200, 400
 )
 
-// store is the API server.
+// store is the connection to the API server.
 type store struct {
 	objects *rest.RESTClient
 	core    kubernetes.Interface
 	events  record.EventRecorder
 	clock   clock
-	replica string      // who we are among others
-	putOnly atomic.Bool // patches are forbidden: the rights are those of the stock plugin
+	replica string      // identifies this replica
+	putOnly atomic.Bool // patches are forbidden: the role is that of the stock plugin
 	scheme  *runtime.Scheme
 }
 
-// newStore connects to the cluster of a kubeconfig, or to the one we run in. It does not wait for an answer.
+// newStore returns a store for the cluster of a kubeconfig, or for the cluster in which the process runs. It does not
+// wait for the API server.
 func newStore(kubeconfig string) (*store, error) {
 	var conf *rest.Config
 	var err error
@@ -67,7 +69,8 @@ func newStoreFor(conf *rest.Config) (*store, error) {
 		return nil, err
 	}
 	core := rest.CopyConfig(conf)
-	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a cluster may have thousands of nodes
+	// protobuf, because a cluster may have thousands of nodes
+	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	var err error
 	if s.core, err = kubernetes.NewForConfig(core); err != nil {
 		return nil, err
@@ -76,14 +79,14 @@ func newStoreFor(conf *rest.Config) (*store, error) {
 	return s, err
 }
 
-// record starts to send Events, until ctx ends.
+// record starts sending Events, until ctx ends.
 func (s *store) record(ctx context.Context) {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.core.CoreV1().Events("")})
 	s.events = b.NewRecorder(s.scheme, corev1.EventSource{Component: Name})
 }
 
-// informer tells h of all objects in a namespace.
+// informer returns an informer that passes all objects in a namespace to h.
 func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.Controller {
 	_, c := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: fetch.ListWatch(s.objects, namespace),
@@ -100,7 +103,7 @@ func (s *store) informer(namespace string, h cache.ResourceEventHandler) cache.C
 	return c
 }
 
-// write sends what is to be written, and returns the object as it is then.
+// write sends a write and returns the resulting object.
 func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (*v1alpha1.DNSNameResolver, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -108,13 +111,14 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 	var req *rest.Request
 	if s.putOnly.Load() {
 		live := w.live.DeepCopy()
-		live.ManagedFields = nil // as they are
+		live.ManagedFields = nil // nil leaves them unchanged
 		live.Status.ResolvedNames = toStatusList(w.live, w.want)
 		req = s.objects.Put().Body(live)
 	} else {
 		kind, patch := types.JSONPatchType, any(w.ops)
 		if w.first {
-			// A manager for each replica: what another one with the same manager had applied, and we had not, would go.
+			// Use one field manager per replica. With a shared manager, an apply would remove the fields that another replica
+			// applied.
 			opts.FieldManager, opts.Force = fieldManager+"-"+s.replica, new(true)
 			kind, patch = types.ApplyPatchType, firstApply(w.live, w.want)
 		}
@@ -128,14 +132,14 @@ func (s *store) write(ctx context.Context, key types.NamespacedName, w *write) (
 		VersionedParams(opts, metav1.ParameterCodec).Do(ctx))
 }
 
-// get reads an object, past all caches.
+// get reads an object from the API server, without a cache.
 func (s *store) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.DNSNameResolver, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return read(s.objects.Get().Namespace(key.Namespace).Resource(fetch.Resource).Name(key.Name).Do(ctx))
 }
 
-// read reads what came back.
+// read decodes the object in a result.
 func read(r rest.Result) (*v1alpha1.DNSNameResolver, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -149,23 +153,24 @@ func read(r rest.Result) (*v1alpha1.DNSNameResolver, error) {
 	return got, err
 }
 
-// mark leaves of the record of who set which field no more than that there is one: it is larger than all the rest, and of no use here.
+// stripManagedFields replaces the managed fields by one empty entry, if there are any. They are larger than the rest of
+// the object and not needed here; only their existence matters.
 func stripManagedFields(d *v1alpha1.DNSNameResolver) {
 	if len(d.ManagedFields) > 0 {
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	}
 }
 
-// clock is that of the API server, as far as it is known. Moments in the status are compared by programs on other machines;
-// if each replica wrote its own clock's, one that is wrong would let addresses end early for all. Differences that the
-// resolution of the header or a slow reply explain are ignored.
+// clock estimates the clock of the API server. Programs on other machines compare the times in the status. If each
+// replica used its own clock, a wrong clock would make addresses end early for all of them. Small differences are
+// ignored: the header has a resolution of one second, and replies may be slow.
 type clock struct{ offset atomic.Int64 }
 
 const clockSlack = 2 * time.Second
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
 
-// watch reads the Date of all replies.
+// watch reads the Date header of all replies.
 func (c *clock) watch(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		began := time.Now()
@@ -182,7 +187,7 @@ func (c *clock) note(header string, began, ended time.Time) {
 	if err != nil || ended.Sub(began) > clockSlack {
 		return
 	}
-	// The header has whole seconds; half a second is its mean error.
+	// The header has whole seconds, so its mean error is half a second.
 	offset := date.Add(500 * time.Millisecond).Sub(began.Add(ended.Sub(began) / 2))
 	if offset.Abs() < clockSlack {
 		offset = 0

@@ -9,21 +9,21 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// write is what one write of an object carries.
+// write is the content of one write of an object.
 type write struct {
 	gen     uint64
 	live    *v1alpha1.DNSNameResolver
-	entries []learn.Entry // of live
+	entries []learn.Entry // entries of live
 	index   map[string]int
 	ops     []operation
 	want    []learn.Entry
-	first   bool // there is nothing stored yet
+	first   bool // nothing is stored yet
 	pending map[string]learn.Pending
-	changed   map[string]learn.Entry // what becomes of those of pending that it changes
-	omitted    []string
+	changed map[string]learn.Entry // new entries of the pending names that the write changes
+	omitted []string
 }
 
-// begin collects what is to be written. It returns nil when there is nothing.
+// begin collects the pending changes of an object. It returns nil if the object was deleted.
 func (o *object) begin(r learn.Rules, now time.Time) *write {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,13 +40,14 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 		}
 	}
 	if len(o.live.ManagedFields) > 0 {
-		r.MaxBytes = r.MaxBytes * 5 / 9 // the rest is for who set which field
+		r.MaxBytes = r.MaxBytes * 5 / 9 // the rest is for the managed fields
 	}
 	res := r.Merge(o.entries, o.learnObject(), known, now)
 	if res.Changed {
 		res = o.coRenewLocked(r, res, known, now)
 	}
-	w := &write{gen: o.gen, live: o.live, entries: o.entries, index: o.index, want: res.Entries, pending: map[string]learn.Pending{}, omitted: res.Omitted}
+	w := &write{gen: o.gen, live: o.live, entries: o.entries, index: o.index, want: res.Entries,
+		pending: map[string]learn.Pending{}, omitted: res.Omitted}
 	for n := range known {
 		m := o.names[n]
 		w.pending[n] = m.TakePending()
@@ -54,7 +55,7 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	}
 	o.due = time.Time{}
 	if !res.Changed {
-		if !o.writing { // what was refused has been written by somebody else
+		if !o.writing { // another client wrote the changes that were rejected before
 			o.refused, o.failed = 0, 0
 		}
 		o.storedLocked(w.gen)
@@ -68,13 +69,15 @@ func (o *object) begin(r learn.Rules, now time.Time) *write {
 	case o.refused > 2, len(w.ops) > fetch.MaxOperations-1:
 		w.ops = replaceAll(o.live, res.Entries)
 	case res.Exclusive:
-		w.ops = slices.Insert(w.ops, 0, operation{Op: "test", Path: "/metadata/resourceVersion", Value: o.live.ResourceVersion})
+		w.ops = slices.Insert(w.ops, 0,
+			operation{Op: "test", Path: "/metadata/resourceVersion", Value: o.live.ResourceVersion})
 	}
 	return w
 }
 
-// alongLocked merges once more, with the names that are not due yet and can be renewed by a write that is made anyway.
-func (o *object) coRenewLocked(r learn.Rules, res learn.Result, known map[string]*learn.Memory, now time.Time) learn.Result {
+// coRenewLocked merges again, and includes the names that are not due yet but can be renewed by the same write.
+func (o *object) coRenewLocked(r learn.Rules, res learn.Result, known map[string]*learn.Memory,
+	now time.Time) learn.Result {
 	had := len(known)
 	for n, m := range o.names {
 		if !m.due.IsZero() {
@@ -88,7 +91,7 @@ func (o *object) coRenewLocked(r learn.Rules, res learn.Result, known map[string
 	return r.Merge(o.entries, o.learnObject(), known, now)
 }
 
-// changedLocked are the entries that addresses of the names are to be stored in and that are not stored so already.
+// changedLocked returns the entries for the given names that differ from the stored ones.
 func (o *object) changedLocked(want []learn.Entry, names map[string]*learn.Memory) map[string]learn.Entry {
 	out := map[string]learn.Entry{}
 	at := indexByName(want)
@@ -107,7 +110,7 @@ func (o *object) changedLocked(want []learn.Entry, names map[string]*learn.Memor
 	return out
 }
 
-// redueLocked looks for the earliest moment at which a name must be looked at again.
+// rescheduleLocked schedules the earliest time at which a name must be evaluated again.
 func (o *object) rescheduleLocked(at time.Time) {
 	o.scheduleLocked(at)
 	for _, m := range o.names {
@@ -115,7 +118,7 @@ func (o *object) rescheduleLocked(at time.Time) {
 	}
 }
 
-// done takes the result of a write.
+// done processes the result of a successful write.
 func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, now time.Time) {
 	o.set(got, false, now)
 	o.mu.Lock()
@@ -134,7 +137,8 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 		}
 		res := o.evaluateLocked(r, n, m, now)
 		m.due = res.Due
-		if _, changed := w.changed[n]; changed && res.Changed { // somebody took it away before we heard that it was stored
+		// another client removed it before the result of the write arrived
+		if _, changed := w.changed[n]; changed && res.Changed {
 			m.MarkUnwritten()
 			m.due = now
 		}
@@ -142,7 +146,7 @@ func (o *object) done(w *write, got *v1alpha1.DNSNameResolver, r learn.Rules, no
 	o.rescheduleLocked(time.Time{})
 }
 
-// undo gives back what could not be written, but for failures that somebody else has counted meanwhile.
+// undo restores the pending results of a failed write, except failures that another replica has counted meanwhile.
 func (o *object) undo(w *write, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

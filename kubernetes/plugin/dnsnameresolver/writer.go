@@ -9,14 +9,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// heldWriter keeps a reply back, until it is written to the writer below it.
+// heldWriter is a dns.ResponseWriter that keeps a reply until release is called.
 type heldWriter struct {
 	dns.ResponseWriter
 	msg *dns.Msg
-	raw []byte // not nil: the message came as octets
+	raw []byte // not nil if the message was written in wire form
 }
 
-// WriteMsg keeps a message. A plugin that writes a second one gets the first sent.
+// WriteMsg keeps a message. If the plugin writes a second one, the first one is sent.
 func (w *heldWriter) WriteMsg(m *dns.Msg) error {
 	err := w.release()
 	w.msg = m
@@ -30,11 +30,11 @@ func (w *heldWriter) Write(b []byte) (int, error) {
 		return w.ResponseWriter.Write(b)
 	}
 	err := w.release()
-	w.msg, w.raw = m, bytes.Clone(b) // b is the caller's again when we return
+	w.msg, w.raw = m, bytes.Clone(b) // the caller may reuse b after Write returns
 	return len(b), err
 }
 
-// release writes what was kept.
+// release writes the kept message to the underlying writer.
 func (w *heldWriter) release() error {
 	m, raw := w.msg, w.raw
 	w.msg, w.raw = nil, nil
@@ -48,7 +48,7 @@ func (w *heldWriter) release() error {
 	return nil
 }
 
-// SetPlugin and GetPlugin let CoreDNS count which plugin answered.
+// SetPlugin and GetPlugin implement plugin.PluginTracker, with which CoreDNS counts which plugin answered.
 func (w *heldWriter) SetPlugin(name string) {
 	if t, ok := w.ResponseWriter.(plugin.PluginTracker); ok {
 		t.SetPlugin(name)
@@ -62,7 +62,8 @@ func (w *heldWriter) GetPlugin() string {
 	return ""
 }
 
-// nobody is the client of a question that we ask ourselves in the name of one who asked before.
+// discardWriter is the writer for queries that the plugin repeats on behalf of an earlier client. It discards the
+// reply.
 type discardWriter struct{ client netip.AddrPort }
 
 func (n discardWriter) LocalAddr() net.Addr {

@@ -15,8 +15,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// alone is a replica that has a wildcard to itself, and whose writes take no time.
-type alone struct {
+// soloReplica is a single replica of a wildcard whose writes take no time.
+type soloReplica struct {
 	t      *testing.T
 	o      *object
 	rules  learn.Rules
@@ -24,25 +24,27 @@ type alone struct {
 	writes []time.Time
 }
 
-func newAlone(t *testing.T) *alone {
+func newSoloReplica(t *testing.T) *soloReplica {
 	t.Helper()
 	p, err := enforce.ParsePattern("*.example.com.", enforce.PatternOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	live := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{UID: "one", ResourceVersion: "1"}}
-	return &alone{t: t, o: newObject(live, p, "r", 1), now: extendStart, rules: learn.Rules{MinTTL: 5 * time.Second, Threshold: 5, Lease: time.Minute}}
+	return &soloReplica{t: t, o: newObject(live, p, "r", 1), now: extendStart,
+		rules: learn.Rules{MinTTL: 5 * time.Second, Threshold: 5, Lease: time.Minute}}
 }
 
-func (a *alone) learn(i int, ttl time.Duration) {
+func (a *soloReplica) learn(i int, ttl time.Duration) {
 	addr := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
-	l := learn.Observation{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA, Addrs: []learn.Address{{Addr: addr, TTL: ttl}}}
+	l := learn.Observation{Name: fmt.Sprintf("n%d.example.com.", i), Type: dns.TypeA,
+		Addrs: []learn.Address{{Addr: addr, TTL: ttl}}}
 	if gen, _ := a.o.note(a.rules, l, a.now); gen > 0 {
 		a.write()
 	}
 }
 
-func (a *alone) write() {
+func (a *soloReplica) write() {
 	a.t.Helper()
 	w := a.o.begin(a.rules, a.now)
 	if w == nil || len(w.ops) == 0 {
@@ -64,11 +66,11 @@ func (a *alone) write() {
 	a.o.done(w, got, a.rules, a.now)
 }
 
-// TestAlong: names of a wildcard that were learned one after the other, and are asked for so, are renewed together before long: the
-// API server pays for the whole status with each write, however few of its names change. None ends meanwhile.
-func TestAlong(t *testing.T) {
+// TestCoRenewal checks that names of a wildcard that were learned one after the other are soon renewed together. Each
+// write costs the API server the whole status, however few of its names change. No address ends meanwhile.
+func TestCoRenewal(t *testing.T) {
 	const names, ttl = 40, 30
-	a := newAlone(t)
+	a := newSoloReplica(t)
 	for second := range 600 {
 		for i := range names {
 			if second >= i && (second-i)%ttl == 0 {

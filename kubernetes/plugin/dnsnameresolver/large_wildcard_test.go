@@ -14,17 +14,18 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// crowd is a wildcard that more names were learned of than its status has room for.
-type crowd struct {
+// largeWildcard is a wildcard with more names than its status has room for.
+type largeWildcard struct {
 	*object
 	rules learn.Rules
 	now   time.Time
 	names int
 }
 
-func newCrowd(names int) *crowd {
-	live := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "w", ResourceVersion: "1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "*.example.com."}}
-	c := &crowd{object: newObject(live, must.Pattern("*.example.com."), "a", 0), now: time.Now(),
+func newLargeWildcard(names int) *largeWildcard {
+	live := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "w", ResourceVersion: "1"},
+		Spec: v1alpha1.DNSNameResolverSpec{Name: "*.example.com."}}
+	c := &largeWildcard{object: newObject(live, must.Pattern("*.example.com."), "a", 0), now: time.Now(),
 		rules: learn.Rules{MinTTL: 5 * time.Second, Threshold: 5, Lease: time.Minute, MaxNames: 1000, MaxBytes: 208 << 10}}
 	for range names {
 		c.learn()
@@ -33,14 +34,15 @@ func newCrowd(names int) *crowd {
 	return c
 }
 
-func (c *crowd) learn() {
+func (c *largeWildcard) learn() {
 	c.names++
 	a := netip.AddrFrom4([4]byte{198, 51, byte(c.names >> 8), byte(c.names)})
-	c.note(c.rules, learn.Observation{Name: fmt.Sprintf("n%d.example.com.", c.names), Type: dns.TypeA, Addrs: []learn.Address{{Addr: a, TTL: time.Minute}}}, c.now)
+	c.note(c.rules, learn.Observation{Name: fmt.Sprintf("n%d.example.com.", c.names), Type: dns.TypeA,
+		Addrs: []learn.Address{{Addr: a, TTL: time.Minute}}}, c.now)
 }
 
-// write is what one write does while questions wait.
-func (c *crowd) write() {
+// write performs the part of a write during which queries wait.
+func (c *largeWildcard) write() {
 	w := c.begin(c.rules, c.now)
 	if len(w.ops) == 0 {
 		return
@@ -50,8 +52,8 @@ func (c *crowd) write() {
 	c.done(w, got, c.rules, c.now)
 }
 
-// turn is half a second of its life: five new names, and one write.
-func (c *crowd) turn() {
+// step simulates half a second: five new names and one write.
+func (c *largeWildcard) step() {
 	for range 5 {
 		c.learn()
 	}
@@ -59,11 +61,12 @@ func (c *crowd) turn() {
 	c.write()
 }
 
-// BenchmarkCrowd is a wildcard whose status is full, as questions meet it: they wait while a write is made ready or its result is taken.
-func BenchmarkCrowd(b *testing.B) {
-	c := newCrowd(1000)
+// BenchmarkLargeWildcard measures a wildcard with a full status, as queries see it: they wait while a write is prepared
+// or its result is processed.
+func BenchmarkLargeWildcard(b *testing.B) {
+	c := newLargeWildcard(1000)
 	for range 200 {
-		c.turn()
+		c.step()
 	}
 	b.Run("question", func(b *testing.B) {
 		had := c.names
@@ -74,7 +77,7 @@ func BenchmarkCrowd(b *testing.B) {
 	})
 	b.Run("write", func(b *testing.B) {
 		for b.Loop() {
-			c.turn()
+			c.step()
 		}
 	})
 	b.Logf("%d entries, %d in the first, %d names known", len(c.entries), len(c.entries[0].Addrs), len(c.object.names))
