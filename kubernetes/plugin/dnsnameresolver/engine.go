@@ -104,7 +104,7 @@ func (e *engine) learn(ctx context.Context, objects []*object, l learn.Observati
 		if e.opts.wait == waitAgent {
 			return true, e.hold.Hold(ctx, client, what)
 		}
-		e.hold.Tell(what)
+		e.hold.Send(what)
 	}
 	if e.opts.wait == waitStatus && len(what) > 0 && len(tickets) > 0 {
 		return true, e.waitStored(ctx, tickets)
@@ -115,7 +115,7 @@ func (e *engine) learn(ctx context.Context, objects []*object, l learn.Observati
 // notify records an observation without waiting.
 func (e *engine) notify(objects []*object, l learn.Observation) {
 	if _, what := e.record(objects, l); e.hold != nil && len(what) > 0 {
-		e.hold.Tell(what)
+		e.hold.Send(what)
 	}
 }
 

@@ -1,5 +1,9 @@
-// Package agent programs the switches of one zone: it keeps the rows of the zone's northbound database equal to what EgressFirewalls,
-// DNSNameResolvers and leases of the stream say.
+// Package agent programs the switches of one zone: it keeps the rows of the zone's northbound database equal to the
+// state in EgressFirewalls, DNSNameResolvers and leases.
+//
+// Start with Setup in agent.go, which connects the agent to the cluster. The engine in engine.go compares and writes
+// the rows; program.go has the short path for a new address while a DNS reply waits. reader.go parses the objects,
+// leases.go stores leases, status.go reports, and explain.go answers questions about a destination.
 package agent
 
 import (
@@ -33,29 +37,29 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// Options of the agent.
+// Options configure the agent.
 type Options struct {
-	Zone           string         // as in the status of firewalls
-	Node           string         // how the agent calls itself to those who ask; default Zone
-	Namespace      string         // of the DNSNameResolvers
-	ClusterSubnets []netip.Prefix // of all pods; says which families the cluster has
-	PodPrefixes    []netip.Prefix // of the zone's pods; default: of the nodes that say they are in the zone
+	Zone           string         // zone, as in the status of firewalls
+	Node           string         // name of the agent in explanations; default Zone
+	Namespace      string         // namespace of the DNSNameResolvers
+	ClusterSubnets []netip.Prefix // subnets of all pods; they define the address families of the cluster
+	PodPrefixes    []netip.Prefix // prefixes of the zone's pods; default: those of the nodes in the zone
 	Deep           bool           // names of rules may begin with "**."
-	DNSNames       bool           // report to EgressFirewallDNSNames
-	KeepFor        time.Duration  // how long connections may outlive their address; zero: not at all
+	DNSNames       bool           // report in EgressFirewallDNSNames
+	KeepFor        time.Duration  // time for which connections may outlive their address; zero disables it
 
-	// These change which addresses no name may open, as the options of the plugin do.
+	// These change which addresses must not be opened, like the options of the plugin.
 	Refuse, Permit, NAT64       []netip.Prefix
 	PermitNodes, PermitServices bool
 
-	NB      ovn.Options  // Keep follows from KeepFor
-	Listen  net.Listener // for plugins; nil: there is no stream
+	NB      ovn.Options  // Keep is derived from KeepFor
+	Listen  net.Listener // for plugins; nil disables the stream
 	TLS     *tls.Config  // for Listen
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
 
-// Cache says what the agent watches, and leaves out what it never reads of it.
+// Cache returns the cache options of the objects that the agent watches. Fields that it never reads are removed.
 func Cache(o Options) cache.Options {
 	here := map[string]cache.Config{o.Namespace: {}}
 	out := cache.Options{
@@ -72,7 +76,7 @@ func Cache(o Options) cache.Options {
 	return out
 }
 
-// stripNode leaves what rules and prefixes are made of. Nodes change every few seconds in what is left out.
+// stripNode keeps the fields that rules and prefixes depend on. The other fields change every few seconds.
 func stripNode(obj any) (any, error) {
 	if n, ok := obj.(*corev1.Node); ok {
 		n.ManagedFields = nil
@@ -81,7 +85,7 @@ func stripNode(obj any) (any, error) {
 	return obj, nil
 }
 
-// Setup adds the agent to a manager whose cache was made with Cache.
+// Setup adds the agent to a manager whose cache has the options of Cache.
 func Setup(mgr ctrl.Manager, o Options) error {
 	_, err := setup(mgr, o)
 	return err
@@ -90,8 +94,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 func setup(mgr ctrl.Manager, o Options) (*agent, error) {
 	o.NB.Log, o.NB.Keep = o.Log, o.KeepFor > 0
 	db := ovn.NewDB(o.NB)
-	a := &agent{opts: o, client: mgr.GetClient(), reader: newReader(o), engine: newEngine(db, o.KeepFor), sole: db.Sole, outcomes: make(latest, 1), changed: make(chan struct{})}
-	a.engine.metrics.local(db.Local)
+	a := &agent{opts: o, client: mgr.GetClient(), reader: newReader(o), engine: newEngine(db, o.KeepFor),
+		setSoleNode: db.SetSoleNode, outcomes: make(latest, 1), changed: make(chan struct{})}
+	a.engine.metrics.local(db.LocalConfirms)
 	a.engine.read, a.engine.report, a.engine.log, a.engine.node = a.read, a.outcomes.put, o.Log, cmp.Or(o.Node, o.Zone)
 	if o.Metrics != nil {
 		for _, c := range a.engine.metrics.collectors() {
@@ -121,23 +126,23 @@ func setup(mgr ctrl.Manager, o Options) (*agent, error) {
 	return a, nil
 }
 
-// agent is the engine with its eyes and its voice in the cluster.
+// agent connects the engine to the cluster.
 type agent struct {
 	opts   Options
 	client client.Client
 	reader *reader
 	*engine
-	sole        func(ovn.Node) // told which node is the only one of the zone
-	serviceKind client.Object  // the kind that has the addresses of services; nil: not read
+	setSoleNode func(ovn.Node) // sets the only node of the zone
+	serviceKind client.Object  // kind with the addresses of services; nil if not read
 	outcomes    latest
 
-	mu       sync.Mutex // guards what follows
-	prefixes []netip.Prefix
-	stray    bool          // no node is of the zone
-	changed  chan struct{} // closed and replaced when prefixes change
+	mu        sync.Mutex // guards the fields below
+	prefixes  []netip.Prefix
+	zoneEmpty bool          // no node is in the zone
+	changed   chan struct{} // closed and replaced when prefixes change
 }
 
-// watched are the kinds whose changes may change rows.
+// watched returns the kinds whose changes may change rows.
 func (a *agent) watched() []client.Object {
 	out := []client.Object{&apiv1.EgressFirewall{}, &v1alpha1.DNSNameResolver{}, &corev1.Node{}, namespaceMetadata()}
 	if a.opts.DNSNames {
@@ -155,7 +160,7 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return n
 }
 
-// watch wakes the engine at every change, and returns when all is there that was there before.
+// watch wakes the engine at every relevant change. It returns after the caches are synced.
 func (a *agent) watch(ctx context.Context, c cache.Cache, m meta.RESTMapper) (err error) {
 	if !a.opts.PermitServices {
 		if a.serviceKind, err = serviceKind(m); err != nil {
@@ -183,8 +188,8 @@ func (a *agent) watch(ctx context.Context, c cache.Cache, m meta.RESTMapper) (er
 	return nil
 }
 
-// matters tells whether a change may change rows, or what this zone has to say. Kubelets and other zones write into the same objects all the
-// time, and a pass for each of that would keep every agent of a large cluster busy.
+// matters reports whether a change may change rows or the messages of this zone. Kubelets and other zones write the
+// same objects all the time. A pass for each such write would keep every agent of a large cluster busy.
 func (a *agent) matters(old, now any) bool {
 	switch now := now.(type) {
 	case *apiv1.EgressFirewall:
@@ -194,8 +199,11 @@ func (a *agent) matters(old, now any) bool {
 		}
 	case *corev1.Node:
 		if old, ok := old.(*corev1.Node); ok {
-			return !maps.Equal(old.Labels, now.Labels) || old.Annotations[node.ZoneAnnotation] != now.Annotations[node.ZoneAnnotation] || old.Annotations[node.ChassisAnnotation] != now.Annotations[node.ChassisAnnotation] ||
-				!slices.Equal(node.HostNetworks(old), node.HostNetworks(now)) || !slices.Equal(node.PodNetworks(old), node.PodNetworks(now))
+			return !maps.Equal(old.Labels, now.Labels) ||
+				old.Annotations[node.ZoneAnnotation] != now.Annotations[node.ZoneAnnotation] ||
+				old.Annotations[node.ChassisAnnotation] != now.Annotations[node.ChassisAnnotation] ||
+				!slices.Equal(node.HostNetworks(old), node.HostNetworks(now)) ||
+				!slices.Equal(node.PodNetworks(old), node.PodNetworks(now))
 		}
 	case *corev1.Service:
 		if old, ok := old.(*corev1.Service); ok {
@@ -209,7 +217,7 @@ func (a *agent) matters(old, now any) bool {
 	return true
 }
 
-// read reads the cache.
+// read reads all objects from the cache.
 func (a *agent) read(ctx context.Context) (reading, error) {
 	var efs apiv1.EgressFirewallList
 	var names v1alpha1.DNSNameResolverList
@@ -225,7 +233,7 @@ func (a *agent) read(ctx context.Context) (reading, error) {
 	if err != nil {
 		return reading{}, err
 	}
-	a.sole(soleNode(nodes.Items, a.opts.Zone))
+	a.setSoleNode(soleNode(nodes.Items, a.opts.Zone))
 	a.setPrefixes(nodes.Items)
 	return a.reader.read(objects{efs.Items, names.Items, nodes.Items, spaces.Items, services}), nil
 }
@@ -237,7 +245,7 @@ func (a *agent) setPrefixes(nodes []corev1.Node) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.place(nodes)
+	a.checkZone(nodes)
 	if slices.Equal(prefixes, a.prefixes) {
 		return
 	}
@@ -246,17 +254,18 @@ func (a *agent) setPrefixes(nodes []corev1.Node) {
 	a.changed = make(chan struct{})
 }
 
-// place tells who runs it when no node is of this zone: all works, but replies to its pods wait for all agents, and what it says in the status of
-// firewalls does not count.
-func (a *agent) place(nodes []corev1.Node) {
-	stray := len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return inZone(&n, a.opts.Zone) })
-	if stray && !a.stray {
-		a.opts.Log.Warn("no node is of this zone; look at --zone, and at the annotation "+node.ZoneAnnotation+" of the nodes", "zone", a.opts.Zone, "zoneOfTheFirstNode", node.Zone(&nodes[0]))
+// checkZone logs a warning if no node is in this zone. The agent works, but replies to its pods wait for all agents,
+// and its messages in the status of firewalls do not count.
+func (a *agent) checkZone(nodes []corev1.Node) {
+	zoneEmpty := len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return inZone(&n, a.opts.Zone) })
+	if zoneEmpty && !a.zoneEmpty {
+		a.opts.Log.Warn("no node is in this zone; check --zone and the annotation "+node.ZoneAnnotation+" of the nodes",
+			"zone", a.opts.Zone, "zoneOfTheFirstNode", node.Zone(&nodes[0]))
 	}
-	a.stray = stray
+	a.zoneEmpty = zoneEmpty
 }
 
-// Prefixes is hold.Handler's; Program and Explain are the engine's.
+// Prefixes implements hold.Handler. The engine implements Program and Explain.
 func (a *agent) Prefixes() ([]netip.Prefix, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// northbound is ovn.DB.
+// northbound is the interface of ovn.DB.
 type northbound interface {
-	Have(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error)
+	Read(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error)
 	Apply(context.Context, ovn.Tx) (ovn.Mark, error)
 	Extend(context.Context, map[string][]string) (ovn.Mark, error)
 	Confirm(context.Context, ovn.Mark) error
@@ -29,64 +29,66 @@ type northbound interface {
 	Changed() <-chan struct{}
 }
 
-// engine keeps the database equal to what objects and leases say. There are two ways into the database: a pass, which compares everything
-// and is done again whenever anything changed, and the short way of Program, which only adds addresses.
+// engine keeps the database equal to the state of objects and leases. There are two paths into the database. A pass
+// compares everything, and runs whenever anything changed. The short path of Program only adds addresses.
 type engine struct {
 	db      northbound
 	read    func(context.Context) (reading, error)
-	report  func(outcome) // after each pass; does not wait
+	report  func(outcome) // called after each pass; does not block
 	log     *slog.Logger
 	metrics *metrics
-	node    string // for Explain
+	node    string // name for Explain
 
-	refusals rate.Sometimes // logs refused addresses, of which a peer may send many
+	refusals rate.Sometimes // limits the log of refused addresses, of which a peer may send many
 
-	wake    chan struct{} // of one element: the objects changed
+	wake    chan struct{} // signals changed objects; has capacity one
 	program chan request
-	way     way
+	gate    gate
 
-	mu         sync.Mutex // guards all below
-	book       *book
-	remembered bool      // the book has what was in the database before us
-	world      ovn.World // of the last pass; families and subnets
+	mu         sync.Mutex // guards the fields below
+	leaseTable *leaseTable
+	remembered bool      // leaseTable has the addresses that were in the database at the start
+	input      ovn.Input // input of the last pass, for families and subnets
 	policy     learn.Policy
 	used       map[enforce.Pattern]bool
-	there      map[enforce.Pattern]map[netip.Addr]presence
-	leaving    map[place]bool // being taken away
-	left       chan struct{}  // closed when they are gone
-	wrote      ovn.Mark       // the last write
+	programmed map[enforce.Pattern]map[netip.Addr]presence
+	removing   map[setMember]bool // addresses that are being removed
+	removed    chan struct{}      // closed when they are removed
+	wrote      ovn.Mark           // the last write
 	seen       passes
 }
 
-// passes counts passes, so that one can wait for one that begins later.
+// passes counts passes, so that a caller can wait for one that begins later.
 type passes struct {
 	begun, done int
-	moved       chan struct{} // closed and replaced when done grows
+	progress    chan struct{} // closed and replaced when done increases
 }
 
-// outcome is what a pass came to.
+// outcome is the result of a pass.
 type outcome struct {
 	reading reading
 	failed  map[string]error // by namespace
-	mark    ovn.Mark         // when this is confirmed, all of it is
+	mark    ovn.Mark         // confirmed when all writes of the pass are
 }
 
 func newEngine(db northbound, keepFor time.Duration) *engine {
-	e := &engine{db: db, book: newBook(keepFor), there: map[enforce.Pattern]map[netip.Addr]presence{}, leaving: map[place]bool{}, wake: make(chan struct{}, 1), program: make(chan request, 1024),
-		seen: passes{moved: make(chan struct{})}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), report: func(outcome) {},
+	e := &engine{db: db, leaseTable: newLeaseTable(keepFor), programmed: map[enforce.Pattern]map[netip.Addr]presence{},
+		removing: map[setMember]bool{}, wake: make(chan struct{}, 1), program: make(chan request, 1024),
+		seen: passes{progress: make(chan struct{})}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(),
+		report:   func(outcome) {},
 		refusals: rate.Sometimes{Interval: time.Minute}}
-	e.book.breathe = e.breathe
+	e.leaseTable.yieldLock = e.yieldLock
 	return e
 }
 
-// breathe lets those who program addresses have their turn. With thousands of names a pass would keep them waiting for longer than
-// the switch does.
-func (e *engine) breathe() {
+// yieldLock releases the lock for a moment, so that requests for addresses can proceed. With thousands of names, a pass
+// would otherwise block them for longer than the switch does.
+func (e *engine) yieldLock() {
 	e.mu.Unlock()
 	e.mu.Lock()
 }
 
-// Changed says that objects changed.
+// Changed notifies the engine that objects changed.
 func (e *engine) Changed() {
 	select {
 	case e.wake <- struct{}{}:
@@ -94,7 +96,7 @@ func (e *engine) Changed() {
 	}
 }
 
-// Run works until ctx ends.
+// Run runs the engine until ctx ends.
 func (e *engine) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.passes(ctx) })
@@ -103,52 +105,52 @@ func (e *engine) Run(ctx context.Context) error {
 }
 
 const (
-	// between is the shortest time between two passes: what comes meanwhile goes with the next one.
-	between = 50 * time.Millisecond
-	// lull is that before a pass that only looks for what others did to the database. Nearly always it finds what the short way wrote, and
-	// hand edits are undone within a second all the same.
-	lull = 150 * time.Millisecond
-	// Passes take at most one part in share+1 of the time, unless that would make them rarer than longest: hand edits are undone
-	// within a second.
-	share   = 4
-	longest = 500 * time.Millisecond
-	// again is when a pass that failed is tried again.
-	again = 500 * time.Millisecond
-	// passTime is the longest a pass may take; OVN-Kubernetes gives transactions ten seconds.
-	passTime = 30 * time.Second
+	// minPassInterval is the minimum time between two passes. Changes in between are handled by the next one.
+	minPassInterval = 50 * time.Millisecond
+	// repairDelay is the minimum time before a pass that only checks changes of the database. Such a pass nearly always
+	// finds only writes of the short path. Hand edits are still undone within a second.
+	repairDelay = 150 * time.Millisecond
+	// Passes take at most one part in share+1 of the time, unless the pause would exceed maxPause: hand edits must be
+	// undone within a second.
+	share    = 4
+	maxPause = 500 * time.Millisecond
+	// retryDelay is the delay after a failed pass.
+	retryDelay = 500 * time.Millisecond
+	// passTimeout is the maximum duration of a pass; OVN-Kubernetes allows ten seconds per transaction.
+	passTimeout = 30 * time.Second
 )
 
 func (e *engine) passes(ctx context.Context) error {
 	e.Changed()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
-	told := "" // the last failure, which is not told again twice a second
+	lastError := "" // logged once, not with each attempt
 	var ended time.Time
 	for {
 		repair := e.wait(ctx, due.C, ended)
-		e.way.give(ctx)
+		e.gate.give(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		begun := time.Now()
 		next, err := e.pass(ctx, repair)
 		ended = time.Now()
-		// A large cluster must not spend its time comparing: who programs an address meanwhile does not wait for passes.
-		pause := min(max(between, share*time.Since(begun)), longest)
+		// Passes must not use most of the time of a large cluster. Requests for addresses do not wait for passes.
+		pause := min(max(minPassInterval, share*time.Since(begun)), maxPause)
 		wait := time.Hour
 		if !next.IsZero() {
 			wait = max(0, time.Until(next))
 		}
 		if err != nil && ctx.Err() == nil {
-			if text := rowID.ReplaceAllString(err.Error(), "…"); text != told {
+			if text := rowID.ReplaceAllString(err.Error(), "…"); text != lastError {
 				e.log.Error("pass failed", "err", err)
-				told = text
+				lastError = text
 			}
 			e.metrics.failures.Inc()
-			wait = min(wait, again)
-		} else if told != "" {
+			wait = min(wait, retryDelay)
+		} else if lastError != "" {
 			e.log.Info("passes succeed again")
-			told = ""
+			lastError = ""
 		}
 		due.Reset(wait)
 		select {
@@ -159,8 +161,8 @@ func (e *engine) passes(ctx context.Context) error {
 	}
 }
 
-// wait returns when there is something to do: at once when objects changed or something lapses, and a lull after the last pass when only
-// the database changed, which it tells.
+// wait blocks until a pass is needed. It returns at once if objects changed or something expires. If only the database
+// changed, it returns repairDelay after the last pass and reports true.
 func (e *engine) wait(ctx context.Context, due <-chan time.Time, ended time.Time) (repair bool) {
 	changed, over := e.db.Changed(), (<-chan time.Time)(nil)
 	for {
@@ -172,16 +174,16 @@ func (e *engine) wait(ctx context.Context, due <-chan time.Time, ended time.Time
 		case <-due:
 			return false
 		case <-changed:
-			changed, over = nil, time.After(time.Until(ended.Add(lull)))
+			changed, over = nil, time.After(time.Until(ended.Add(repairDelay)))
 		case <-over:
 			return len(e.wake) == 0
 		}
 	}
 }
 
-// pass makes the database what it should be. next is when something lapses by itself.
+// pass brings the database to the wanted state. next is the time at which something expires.
 func (e *engine) pass(ctx context.Context, repair bool) (next time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, passTime)
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	defer e.metrics.timePass()()
 	n := e.begin()
@@ -190,9 +192,9 @@ func (e *engine) pass(ctx context.Context, repair bool) (next time.Time, err err
 		return time.Time{}, err
 	}
 	out := outcome{reading: in, failed: map[string]error{}}
-	next, err = e.bring(ctx, &out, repair)
+	next, err = e.reconcile(ctx, &out, repair)
 	if err != nil {
-		for _, f := range in.world.Firewalls {
+		for _, f := range in.input.Firewalls {
 			out.failed[f.Namespace] = err
 		}
 	}
@@ -207,14 +209,14 @@ func (e *engine) pass(ctx context.Context, repair bool) (next time.Time, err err
 	return next, err
 }
 
-// bring compares and writes. The database is read before the leases: an address that is there by a lease is then seen with its
-// lease.
-func (e *engine) bring(ctx context.Context, out *outcome, repair bool) (next time.Time, err error) {
-	have, ports, features, err := e.db.Have(ctx)
+// reconcile compares and writes. It reads the database before the leases, so that it sees the lease of every address in
+// the database.
+func (e *engine) reconcile(ctx context.Context, out *outcome, repair bool) (next time.Time, err error) {
+	have, ports, features, err := e.db.Read(ctx)
 	if err != nil {
 		return next, err
 	}
-	w, next := e.look(out.reading, have)
+	w, next := e.merge(out.reading, have)
 	w.Ports = ports
 	want := ovn.Render(w, features)
 	e.metrics.rows(want)
@@ -223,14 +225,14 @@ func (e *engine) bring(ctx context.Context, out *outcome, repair bool) (next tim
 		out.failed[ns] = errNoGroup
 	}
 	if e.last() == (ovn.Mark{}) {
-		txs = append([]ovn.Tx{{}}, txs...) // what is there already is confirmed with this
+		txs = append([]ovn.Tx{{}}, txs...) // an empty transaction confirms the existing rows
 	}
 	for _, tx := range txs {
-		if repair && !tx.Takes {
+		if repair && !tx.Removes {
 			e.metrics.repairs.Add(float64(len(tx.Ops)))
 		}
-		if tx.Takes {
-			e.present(w)
+		if tx.Removes {
+			e.notePresent(w)
 			err = e.take(ctx, tx, have)
 		} else {
 			err = e.apply(ctx, tx)
@@ -238,37 +240,38 @@ func (e *engine) bring(ctx context.Context, out *outcome, repair bool) (next tim
 		switch {
 		case err == nil:
 		case tx.Namespace == "":
-			return next, err // rules may name the sets of this one
-		default: // other firewalls have nothing to do with it
+			return next, err // rules may refer to the sets of this transaction
+		default: // other firewalls do not depend on it
 			out.failed[tx.Namespace] = err
 		}
 	}
-	e.present(w)
+	e.notePresent(w)
 	if out.mark = e.last(); out.mark == (ovn.Mark{}) {
 		return next, errUnsure
 	}
 	return next, nil
 }
 
-// errUnsure says that the connection was lost after the last write. A zero mark must not stand for it: it needs no confirmation.
-var errUnsure = errors.New("the connection to the northbound database was lost before it was confirmed")
+// errUnsure is returned if the connection was lost after the last write. A zero mark must not stand for that write: it
+// needs no confirmation.
+var errUnsure = errors.New("the connection to the northbound database was lost before the switch confirmed the write")
 
-// look fills in what is learned at this moment.
-func (e *engine) look(in reading, have ovn.Rows) (w ovn.World, next time.Time) {
+// merge adds the current addresses of names to the input.
+func (e *engine) merge(in reading, have ovn.Rows) (w ovn.Input, next time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
 	if !e.remembered {
 		learned, kept := have.Addresses()
-		e.book.remember(learned, kept, now)
+		e.leaseTable.remember(learned, kept, now)
 		e.remembered = true
 	}
-	w = in.world
-	// First, because the look takes breaths: who leases an address of a name that it has passed already must see that there is
-	// something to write.
-	e.world, e.used, e.policy = w, in.used, in.policy
-	w.Learned, w.Kept, next = e.book.look(in, now)
-	e.metrics.count(e.book.count())
+	w = in.input
+	// Set these first, because snapshot yields the lock. A concurrent lease for a name that snapshot has already processed
+	// must see that there is something to write.
+	e.input, e.used, e.policy = w, in.used, in.policy
+	w.Learned, w.Kept, next = e.leaseTable.snapshot(in, now)
+	e.metrics.count(e.leaseTable.count())
 	return w, next
 }
 
@@ -291,7 +294,7 @@ func (e *engine) apply(ctx context.Context, tx ovn.Tx) error {
 	return nil
 }
 
-// note remembers the latest write.
+// note stores the latest write.
 func (e *engine) note(m ovn.Mark) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -300,28 +303,28 @@ func (e *engine) note(m ovn.Mark) {
 	}
 }
 
-// take takes addresses away, but for those that were leased since the plan was made. Who wants to lease one meanwhile has to
-// wait until it is gone, and adds it again.
+// take performs a transaction that removes addresses, except those that were leased since the plan was made. A
+// concurrent request for a lease waits until the removal is done, and then adds the address again.
 func (e *engine) take(ctx context.Context, tx ovn.Tx, have ovn.Rows) error {
 	e.mu.Lock()
 	now := time.Now()
-	tx = tx.Spare(have, func(p enforce.Pattern, a netip.Addr) bool {
-		if e.book.until(p, a).After(now) {
+	tx = tx.Except(have, func(p enforce.Pattern, a netip.Addr) bool {
+		if e.leaseTable.until(p, a).After(now) {
 			return true
 		}
-		e.leaving[place{p, a}] = true
+		e.removing[setMember{p, a}] = true
 		return false
 	})
-	e.left = make(chan struct{})
+	e.removed = make(chan struct{})
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		for at := range e.leaving {
-			delete(e.there[at.pattern], at.addr)
+		for at := range e.removing {
+			delete(e.programmed[at.pattern], at.addr)
 		}
-		clear(e.leaving)
-		close(e.left)
+		clear(e.removing)
+		close(e.removed)
 	}()
 	if len(tx.Ops) == 0 {
 		return nil
@@ -342,11 +345,11 @@ func (e *engine) end(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seen.done = n
-	close(e.seen.moved)
-	e.seen.moved = make(chan struct{})
+	close(e.seen.progress)
+	e.seen.progress = make(chan struct{})
 }
 
-// nextPass waits for a pass that begins from now on, and succeeds.
+// nextPass blocks until a pass that begins after the call succeeds.
 func (e *engine) nextPass(ctx context.Context) error {
 	e.mu.Lock()
 	after := e.seen.begun
@@ -354,7 +357,7 @@ func (e *engine) nextPass(ctx context.Context) error {
 	e.Changed()
 	for {
 		e.mu.Lock()
-		done, moved := e.seen.done, e.seen.moved
+		done, progress := e.seen.done, e.seen.progress
 		e.mu.Unlock()
 		if done > after {
 			return nil
@@ -362,7 +365,7 @@ func (e *engine) nextPass(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-moved:
+		case <-progress:
 		}
 	}
 }

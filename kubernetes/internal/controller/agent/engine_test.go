@@ -20,34 +20,34 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// world is what the engine of a test reads.
-type world struct {
+// clusterState is the input that the engine reads in a test.
+type clusterState struct {
 	mu sync.Mutex
 	in reading
 }
 
-func (w *world) set(e *engine, names []enforce.Pattern, status learned) {
+func (w *clusterState) set(e *engine, names []enforce.Pattern, status learned) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	in := reading{status: status, used: map[enforce.Pattern]bool{}, errs: map[string][]error{"ns1": nil}}
-	in.world = ovn.World{V4: true, ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14")}}
+	in.input = ovn.Input{V4: true, ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14")}}
 	f := enforce.Firewall{Namespace: "ns1"}
 	for i, p := range names {
 		f.Rules = append(f.Rules, enforce.Rule{Index: i, Action: enforce.Allow, Kind: enforce.ByName, Pattern: p})
 		in.used[p] = true
 	}
-	in.world.Firewalls = []enforce.Firewall{f}
+	in.input.Firewalls = []enforce.Firewall{f}
 	w.in = in
 	e.Changed()
 }
 
-func start(t *testing.T, d *tables, options ...func(*engine)) (*engine, *world) {
+func start(t *testing.T, d *tables, options ...func(*engine)) (*engine, *clusterState) {
 	t.Helper()
 	e := newEngine(d, time.Hour)
 	for _, o := range options {
 		o(e)
 	}
-	w := &world{}
+	w := &clusterState{}
 	e.read = func(context.Context) (reading, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -88,7 +88,8 @@ func expect(t *testing.T, d *tables, p enforce.Pattern, want ...string) {
 	}
 }
 
-// TestProgram is the short way: one write, its confirmation, and a lease that ends; then old connections only.
+// TestProgram checks the short path: one write, its confirmation, and a lease that ends. After that only existing
+// connections continue.
 func TestProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -101,7 +102,7 @@ func TestProgram(t *testing.T) {
 		if took := time.Since(begun); took != d.trip+d.lag {
 			t.Errorf("took %v, want one write and its confirmation", took)
 		}
-		expect(t, d, www, "192.0.2.1") // neither pods nor families that the cluster has not
+		expect(t, d, www, "192.0.2.1") // neither pods nor families that the cluster does not have
 		settle()
 		begun = time.Now()
 		if err := program(e, www, 10*time.Second, "192.0.2.1"); err != nil || time.Since(begun) != 0 {
@@ -121,7 +122,7 @@ func TestProgram(t *testing.T) {
 	})
 }
 
-// TestProgramWaitsForTheSwitch does not take a write for its effect, nor for known addresses.
+// TestProgramWaitsForTheSwitch checks that a write is not taken for its confirmation, not even for known addresses.
 func TestProgramWaitsForTheSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -145,7 +146,7 @@ func TestProgramWaitsForTheSwitch(t *testing.T) {
 	})
 }
 
-// TestProgramCoalesces does with one write what came during another.
+// TestProgramCoalesces checks that requests that arrive during a write are combined in the next one.
 func TestProgramCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -170,8 +171,8 @@ func TestProgramCoalesces(t *testing.T) {
 	})
 }
 
-// TestProgramBeforeTheRule is case 44: the answer comes before the firewall, and counts when that is there. A name with a rule but no
-// set yet waits for the pass.
+// TestProgramBeforeTheRule checks an answer that comes before the firewall: it counts when the firewall exists. A name
+// with a rule but no set yet waits for the pass.
 func TestProgramBeforeTheRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -195,12 +196,13 @@ func TestProgramBeforeTheRule(t *testing.T) {
 	})
 }
 
-// TestProgramWhileLeaving asks for an address in the moment it is taken away: whenever that is, the acknowledged one is there.
+// TestProgramWhileLeaving requests an address while it is being removed. Whatever the order, an acknowledged address is
+// present.
 func TestProgramWhileLeaving(t *testing.T) {
 	for at := 990 * time.Millisecond; at < 1100*time.Millisecond; at += time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			d := newTables()
-			d.passTrip = 20 * time.Millisecond // so that the short way could overtake
+			d.passTrip = 20 * time.Millisecond // so that the short path could overtake
 			e, _ := start(t, d)
 			settle()
 			if err := program(e, www, time.Second, "192.0.2.1"); err != nil {
@@ -220,17 +222,17 @@ func TestProgramWhileLeaving(t *testing.T) {
 	}
 }
 
-// TestLeaseDuringLook leases an address of each of many names while a pass looks at them, before and after their turn. Either the
-// pass has seen the lease, or who leased is told to write.
-func TestLeaseDuringLook(t *testing.T) {
+// TestLeaseDuringMerge leases an address of each of many names while a pass merges them. Either the pass sees the
+// lease, or the request sees that it must write.
+func TestLeaseDuringMerge(t *testing.T) {
 	e := newEngine(newTables(), time.Hour)
-	in := reading{world: ovn.World{V4: true}, used: map[enforce.Pattern]bool{}}
-	for i := range 10 * breath {
+	in := reading{input: ovn.Input{V4: true}, used: map[enforce.Pattern]bool{}}
+	for i := range 10 * yieldEvery {
 		in.used[must.Pattern(fmt.Sprintf("n%d.example.com", i))] = true
 	}
 	until, turns := time.Now().Add(time.Hour), 0
 	written := map[enforce.Pattern]bool{}
-	e.book.breathe = func() {
+	e.leaseTable.yieldLock = func() {
 		e.mu.Unlock()
 		defer e.mu.Lock()
 		turns++
@@ -240,7 +242,7 @@ func TestLeaseDuringLook(t *testing.T) {
 			}
 		}
 	}
-	w, _ := e.look(in, ovn.Rows{})
+	w, _ := e.merge(in, ovn.Rows{})
 	if turns < 9 {
 		t.Errorf("others had %d turns", turns)
 	}
@@ -251,7 +253,8 @@ func TestLeaseDuringLook(t *testing.T) {
 	}
 }
 
-// TestPasses follows the statuses of DNSNameResolvers, and repairs what others do.
+// TestPasses checks that the database follows the statuses of DNSNameResolvers, and that changes of others are
+// repaired.
 func TestPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -275,7 +278,7 @@ func TestPasses(t *testing.T) {
 	})
 }
 
-// latestSaid is what was reported last.
+// latestSaid is the last reported outcome.
 type latestSaid struct {
 	mu     sync.Mutex
 	failed map[string]error
@@ -293,7 +296,7 @@ func (l *latestSaid) get() map[string]error {
 	return l.failed
 }
 
-// TestPassesFailAndRecover is a database that refuses everything for a while.
+// TestPassesFailAndRecover checks a database that refuses everything for a while.
 func TestPassesFailAndRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -323,7 +326,7 @@ func TestPassesFailAndRecover(t *testing.T) {
 	})
 }
 
-// TestAnotherDatabase does not believe that a database has what the one before it had.
+// TestAnotherDatabase checks that a new database is not assumed to have the rows of the previous one.
 func TestAnotherDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -342,8 +345,8 @@ func TestAnotherDatabase(t *testing.T) {
 	})
 }
 
-// TestLostAfterWrite loses the connection after the last write of a pass: nobody is told that it is in force before it was
-// confirmed, nor takes its addresses for known.
+// TestLostAfterWrite loses the connection after the last write of a pass. The write must not be reported or count as
+// programmed before it is confirmed.
 func TestLostAfterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -368,7 +371,7 @@ func TestLostAfterWrite(t *testing.T) {
 	})
 }
 
-// TestRestart finds rows of an agent before it: nothing leaves at once, and nothing is taken for confirmed.
+// TestRestart finds the rows of a previous agent: nothing is removed at once, and nothing counts as confirmed.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -379,7 +382,7 @@ func TestRestart(t *testing.T) {
 		}
 		settle()
 		before := d
-		d = newTables() // of which the agent before knows nothing any more
+		d = newTables() // the previous agent no longer knows it
 		d.rows, d.cfg, d.hv, d.lag = before.rows, before.cfg, before.hv, 100*time.Millisecond
 		e, w := start(t, d)
 		w.set(e, []enforce.Pattern{www}, nil)
@@ -403,10 +406,12 @@ func TestExplain(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		got, err := e.Explain(t.Context(), www.String(), addr("192.0.2.1"))
-		if err != nil || !got.Programmed || got.Node != "node1" || got.Lease.Round(time.Second) != 50*time.Second || got.Age.Round(time.Second) != 10*time.Second {
+		if err != nil || !got.Programmed || got.Node != "node1" || got.Lease.Round(time.Second) != 50*time.Second ||
+			got.Age.Round(time.Second) != 10*time.Second {
 			t.Errorf("Explain = %+v, %v", got, err)
 		}
-		if got, err := e.Explain(t.Context(), www.String(), addr("192.0.2.2")); err != nil || got.Programmed || got.Lease != 0 {
+		if got, err := e.Explain(t.Context(), www.String(), addr("192.0.2.2")); err != nil || got.Programmed ||
+			got.Lease != 0 {
 			t.Errorf("Explain of another = %+v, %v", got, err)
 		}
 	})
@@ -421,11 +426,13 @@ func TestMessage(t *testing.T) {
 	}{
 		{nil, nil, "z: EgressFirewall Rules applied"},
 		{bad, nil, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no"},
-		{bad, errNoGroup, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no; the namespace has no port group yet"},
+		{bad, errNoGroup, "z: EgressFirewall Rules not correctly applied: spec.egress[1].type: no; the namespace has no " +
+			"port group yet"},
 		{nil, errors.New("row 3f2504e0-4f89-11d3-9a0c-0305e82c3301 is there, 5C0a0c3e-aaaa-bbbb-cccc-0123456789ab is not"),
 			"z: EgressFirewall Rules not correctly applied: row … is there, … is not"},
 		{slices.Repeat(bad, 7), nil, "z: EgressFirewall Rules not correctly applied: " +
-			"spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; and 2 more"},
+			"spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; spec.egress[1].type: no; " +
+			"spec.egress[1].type: no; and 2 more"},
 	}
 	for _, tt := range tests {
 		if got := message("z", tt.bad, tt.failed); got != tt.want {
@@ -434,7 +441,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestNamesOfNoRule is case 69: objects that a version before left behind, and leases for their names, open nothing.
+// TestNamesOfNoRule checks that objects that an older version left behind, and leases for their names, open nothing.
 func TestNamesOfNoRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -450,7 +457,7 @@ func TestNamesOfNoRule(t *testing.T) {
 				t.Errorf("a set of %s with %v", s.IDs["k8s.ovn.org/name"], s.Addresses)
 			}
 		}
-		if len(d.rows.Sets) != 2 { // and one for old connections
+		if len(d.rows.Sets) != 2 { // and one for existing connections
 			t.Errorf("%d sets", len(d.rows.Sets))
 		}
 	})

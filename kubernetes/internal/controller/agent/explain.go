@@ -18,58 +18,59 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// Question is what somebody wants to know: may a pod of the namespace connect there, and why.
+// Question asks whether a pod of a namespace may connect to a destination, and why.
 type Question struct {
 	Namespace string
-	Name      dnsname.Name // or
+	Name      dnsname.Name // name or address of the destination
 	Addr      netip.Addr
-	Protocol  enforce.Protocol // zero: any
-	Port      uint16           // zero: any
+	Protocol  enforce.Protocol // zero means any
+	Port      uint16           // zero means any
 
 	Resolvers      string         // namespace of the DNSNameResolvers
 	ClusterSubnets []netip.Prefix // default: those of all nodes
-	Deep           bool           // also where there is a DNSNameResolver of such a name
-	// Ask asks the agents about an address of a name; nil: they are not asked.
-	Ask     func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
+	Deep           bool           // also set if there is a DNSNameResolver for such a name
+	// Ask queries the agents about an address of a name. If it is nil, agents are not queried.
+	Ask func(ctx context.Context, p enforce.Pattern, addr netip.Addr) []NodeState
+	// asked counts the queries.
 	asked   int
-	unasked bool              // there was more to ask
-	silent  map[string]string // agents that could not be asked, and why
+	unasked bool              // there were more names than maxAsked
+	silent  map[string]string // agents that could not be queried, with the reason
 }
 
-// Report is the answer, in the form programs read.
+// Report is the answer, in a form for programs.
 type Report struct {
 	Namespace   string   `json:"namespace"`
 	Destination string   `json:"destination"`
-	InForce     []string `json:"inForce,omitempty"`  // zones whose switches have the firewall, as they say in its status
-	Silent      []string `json:"silent,omitempty"`   // zones that have not said it
+	InForce     []string `json:"inForce,omitempty"`  // zones whose switches have the firewall, according to its status
+	Silent      []string `json:"silent,omitempty"`   // zones without such a message
 	Answers     []Answer `json:"answers"`            // one for each address
-	Warnings    []string `json:"warnings,omitempty"` // what keeps the answers from being the whole truth
-	Unknown     string   `json:"unknown,omitempty"`  // why there is no answer
+	Warnings    []string `json:"warnings,omitempty"` // reasons for which the answers may be incomplete
+	Unknown     string   `json:"unknown,omitempty"`  // reason for which there is no answer
 }
 
-// Answer is about one address.
+// Answer is the decision about one address.
 type Answer struct {
 	Address string        `json:"address,omitempty"`
 	Action  string        `json:"action"` // Allow or Deny
 	Rule    *int          `json:"rule,omitempty"`
-	Text    string        `json:"text"`              // the rule in words, or why there is none
-	Depends []string      `json:"depends,omitempty"` // rules before it that decide for some ports
-	Name    string        `json:"name,omitempty"`    // the rule's
+	Text    string        `json:"text"`              // text of the rule, or the reason for which there is none
+	Depends []string      `json:"depends,omitempty"` // earlier rules that decide for some ports
+	Name    string        `json:"name,omitempty"`    // name in the rule
 	Object  string        `json:"dnsNameResolver,omitempty"`
 	Learned []LearnedName `json:"learned,omitempty"`
-	Nodes   []NodeState   `json:"nodes,omitempty"` // absent when agents were not asked
+	Nodes   []NodeState   `json:"nodes,omitempty"` // absent if agents were not queried
 }
 
-// LearnedName is a name through which an address is one of the rule's.
+// LearnedName is a name through which an address belongs to the rule.
 type LearnedName struct {
 	Name  string    `json:"name"`
 	At    time.Time `json:"learned"`
 	Until time.Time `json:"validUntil"`
-	// Failing is why the name could not be looked up since, when its addresses stay for a while without being in an answer.
+	// Failing is the reason for which lookups of the name fail. Its addresses stay for a while without being in an answer.
 	Failing string `json:"failing,omitempty"`
 }
 
-// NodeState is what one agent said.
+// NodeState is the reply of one agent.
 type NodeState struct {
 	Agent      string        `json:"agent"`
 	Node       string        `json:"node,omitempty"`
@@ -79,10 +80,11 @@ type NodeState struct {
 	Error      string        `json:"error,omitempty"`
 }
 
-// Written tells that the agent has written the address down, and cannot say that its switch has it: no longer, when it has lost the database.
+// Written reports that the agent has written the address, but cannot confirm that its switch has it, for example
+// because it has lost the database.
 func (n NodeState) Written() bool { return !n.Programmed && n.Age > 0 }
 
-// Explain reads the cluster and answers.
+// Explain reads the objects in the cluster and returns the answer.
 func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 	var efs apiv1.EgressFirewallList
 	var names v1alpha1.DNSNameResolverList
@@ -105,7 +107,8 @@ func Explain(ctx context.Context, c client.Reader, q Question) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items, services: services}, q, time.Now()), nil
+	return explain(ctx, objects{firewalls: efs.Items, resolvers: names.Items, nodes: nodes.Items, services: services}, q,
+		time.Now()), nil
 }
 
 func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
@@ -113,14 +116,15 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	if len(q.ClusterSubnets) == 0 {
 		q.ClusterSubnets = podPrefixes(o.nodes, func(*corev1.Node) bool { return true })
 	}
-	// The manager makes these only where they are turned on.
-	q.Deep = q.Deep || slices.ContainsFunc(o.resolvers, func(r v1alpha1.DNSNameResolver) bool { return strings.HasPrefix(string(r.Spec.Name), "**.") })
+	// The manager creates these only if deep names are enabled.
+	q.Deep = q.Deep || slices.ContainsFunc(o.resolvers,
+		func(r v1alpha1.DNSNameResolver) bool { return strings.HasPrefix(string(r.Spec.Name), "**.") })
 	in := newReader(Options{ClusterSubnets: q.ClusterSubnets, Deep: q.Deep}).read(o)
 	for _, err := range in.errs[q.Namespace] {
 		r.Warnings = append(r.Warnings, "not in force: "+err.Error())
 	}
-	if slices.Contains(in.world.Frozen, q.Namespace) {
-		r.Unknown = "the EgressFirewall has too many rules, and what it said before is still in force, if it said anything"
+	if slices.Contains(in.input.Frozen, q.Namespace) {
+		r.Unknown = "the EgressFirewall has too many rules; its previous rules, if any, are still in force"
 		return r
 	}
 	r.status(o, q.Namespace, in.errs[q.Namespace])
@@ -144,14 +148,15 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 	for _, a := range addrs {
 		answer := Answer{Address: a.String(), Action: enforce.Allow.String(), Text: noFirewall}
 		if ok {
-			var left []string
-			answer, left = in.answer(ctx, fw, q, a)
-			r.Warnings = append(r.Warnings, left...)
+			var notes []string
+			answer, notes = in.answer(ctx, fw, q, a)
+			r.Warnings = append(r.Warnings, notes...)
 		}
 		if ok && in.ofService(a) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf(service, a))
 		} else if why := in.policy.Refused(a); why != "" && answer.Name != "" {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s, which agents open for no name unless their --permit names it", a, why))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("%s: %s, which agents do not open unless their --permit lists it", a, why))
 		}
 		answer.add(ctx, o.resolvers, q, a)
 		r.warn(a, answer, now)
@@ -163,11 +168,11 @@ func explain(ctx context.Context, o objects, q Question, now time.Time) Report {
 const noFirewall = "the namespace has no EgressFirewall"
 
 func (in reading) firewall(namespace string) (enforce.Firewall, bool) {
-	i := slices.IndexFunc(in.world.Firewalls, func(f enforce.Firewall) bool { return f.Namespace == namespace })
+	i := slices.IndexFunc(in.input.Firewalls, func(f enforce.Firewall) bool { return f.Namespace == namespace })
 	if i < 0 {
 		return enforce.Firewall{}, false
 	}
-	return in.world.Firewalls[i], true
+	return in.input.Firewalls[i], true
 }
 
 func (q Question) destination() string {
@@ -184,12 +189,14 @@ func (q Question) destination() string {
 	return out
 }
 
-// answer finds the rule that decides about one address. Left is what agents were not asked, or did not answer.
-func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a netip.Addr) (_ Answer, left []string) {
+// answer finds the rule that decides about one address. notes lists queries that were skipped or failed.
+func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a netip.Addr) (_ Answer,
+	notes []string) {
 	q.silent = map[string]string{}
-	known := enforce.Known{ClusterSubnets: q.ClusterSubnets, Learned: func(p enforce.Pattern) []netip.Addr { return in.known(ctx, &q, p, a) }}
+	known := enforce.Known{ClusterSubnets: q.ClusterSubnets,
+		Learned: func(p enforce.Pattern) []netip.Addr { return in.known(ctx, &q, p, a) }}
 	d := enforce.Decide(fw, known, enforce.Packet{To: a, Protocol: q.Protocol, Port: q.Port})
-	out := Answer{Address: a.String(), Action: d.Action.String(), Text: "no rule is about it"}
+	out := Answer{Address: a.String(), Action: d.Action.String(), Text: "no rule matches it"}
 	for _, r := range d.Depends {
 		out.Depends = append(out.Depends, r.String())
 	}
@@ -198,25 +205,27 @@ func (in reading) answer(ctx context.Context, fw enforce.Firewall, q Question, a
 		if d.Rule.Kind == enforce.ByName {
 			out.Name = d.Rule.Pattern.String()
 		}
-	} else if in.world.InCluster(a) {
-		out.Text = "it is an address of a pod, which rules by address and name are not about"
+	} else if in.input.InCluster(a) {
+		out.Text = "it is a pod address, to which rules by address and name do not apply"
 	}
 	if q.unasked {
-		left = append(left, fmt.Sprintf("%s: agents were asked about %d names only, and may have it by another", a, maxAsked))
+		notes = append(notes, fmt.Sprintf("%s: agents were asked about only %d names, and may have it under another one", a,
+			maxAsked))
 	}
-	if out.Name == "" { // else it is asked about that name, and told then
+	if out.Name == "" { // otherwise the agents are queried about that name, and warn reports errors
 		for _, who := range slices.Sorted(maps.Keys(q.silent)) {
-			left = append(left, fmt.Sprintf("%s: the agent %s could not be asked, and may have it by a name: %s", a, who, q.silent[who]))
+			notes = append(notes, fmt.Sprintf("%s: the agent %s could not be asked, and may have it under a name: %s", a, who,
+				q.silent[who]))
 		}
 	}
-	return out, left
+	return out, notes
 }
 
-// known are the addresses of a name, as far as one of them is a. Agents may have it by a lease that is in no status yet; of them only so
-// much is asked that a firewall of thousands of names does not take minutes.
+// known returns the addresses of a name if they include a. Agents may have a by a lease that is in no status yet. The
+// number of queries is limited, so that a firewall with thousands of names does not take minutes.
 func (in reading) known(ctx context.Context, q *Question, p enforce.Pattern, a netip.Addr) []netip.Addr {
 	switch {
-	case len(q.ClusterSubnets) > 0 && (a.Is4() && !in.world.V4 || a.Is6() && !in.world.V6):
+	case len(q.ClusterSubnets) > 0 && (a.Is4() && !in.input.V4 || a.Is6() && !in.input.V6):
 		return nil // there is no set of that family
 	case slices.Contains(in.status[p], a) || q.Ask == nil:
 		return in.status[p]
@@ -239,7 +248,7 @@ func (in reading) known(ctx context.Context, q *Question, p enforce.Pattern, a n
 
 const maxAsked = 32
 
-// add adds what is known of the rule's name.
+// add adds the known state of the rule's name.
 func (out *Answer) add(ctx context.Context, resolvers []v1alpha1.DNSNameResolver, q Question, a netip.Addr) {
 	if out.Name == "" {
 		return
@@ -253,7 +262,8 @@ func (out *Answer) add(ctx context.Context, resolvers []v1alpha1.DNSNameResolver
 			for _, ra := range n.ResolvedAddresses {
 				if ip, err := netip.ParseAddr(ra.IP); err == nil && ip == a && ra.LastLookupTime != nil {
 					at := ra.LastLookupTime.Time
-					out.Learned = append(out.Learned, LearnedName{string(n.DNSName), at, at.Add(time.Duration(ra.TTLSeconds) * time.Second), failing(n)})
+					out.Learned = append(out.Learned,
+						LearnedName{string(n.DNSName), at, at.Add(time.Duration(ra.TTLSeconds) * time.Second), failing(n)})
 				}
 			}
 		}
@@ -263,7 +273,7 @@ func (out *Answer) add(ctx context.Context, resolvers []v1alpha1.DNSNameResolver
 	}
 }
 
-// addressesOf are the addresses of a name, whatever pattern it was learned by.
+// addressesOf returns the addresses of a name, for all patterns.
 func addressesOf(resolvers []v1alpha1.DNSNameResolver, name dnsname.Name) []netip.Addr {
 	var out []netip.Addr
 	for _, r := range resolvers {

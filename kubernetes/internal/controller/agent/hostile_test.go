@@ -31,16 +31,16 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/authority"
 )
 
-// protected are addresses that no name may open in the cluster of these tests, and what they are.
+// protected are addresses that must not be opened in the cluster of these tests, with their kinds.
 var protected = map[string]string{
 	"169.254.169.254":    "a cloud metadata address",
 	"fd00:ec2::254":      "a cloud metadata address",
 	"100.100.100.200":    "a cloud metadata address",
 	"198.51.100.7":       "an address of a node",
-	"198.51.100.8":       "an address of a node", // by OVN-Kubernetes' annotation
+	"198.51.100.8":       "an address of a node", // from the annotation of OVN-Kubernetes
 	"10.96.0.1":          "an address of a service",
 	"10.128.3.4":         "an address of a pod",
-	"10.200.0.9":         "an address of a pod", // by podCIDRs
+	"10.200.0.9":         "an address of a pod", // from podCIDRs
 	"127.0.0.1":          "a loopback address",
 	"::1":                "a loopback address",
 	"0.0.0.0":            "an unspecified address",
@@ -51,14 +51,14 @@ var protected = map[string]string{
 	"64:ff9b::a60:1":     "an address of a service",
 	"2002:a9fe:a9fe::1":  "a cloud metadata address",
 	"2002:c633:6407::1":  "an address of a node",
-	"2a0f:64::a9fe:a9fe": "a cloud metadata address", // in the network's own NAT64
+	"2a0f:64::a9fe:a9fe": "a cloud metadata address", // in the network's own NAT64 prefix
 	"192.0.2.200":        "in a range that is refused",
 }
 
 var hostileOptions = Options{ClusterSubnets: []netip.Prefix{prefix("10.128.0.0/14"), prefix("fd01::/48")},
 	Refuse: []netip.Prefix{prefix("192.0.2.192/26")}, NAT64: []netip.Prefix{specialaddrtest.Prefix}}
 
-// hostileObjects is a cluster with one rule, for www.example.com.
+// hostileObjects returns a cluster with one rule, for www.example.com.
 func hostileObjects() objects {
 	n := newNode("n1", map[string]string{node.HostsAnnotation: `["198.51.100.8/24"]`}, "198.51.100.7")
 	n.Spec.PodCIDRs = []string{"10.200.0.0/24"}
@@ -85,7 +85,7 @@ func startHostile(t *testing.T, d *tables, o func() objects) *engine {
 	return e
 }
 
-// peer is a client of an agent that sends what it likes.
+// peer is a client of an agent that sends arbitrary messages.
 type peer struct {
 	t    *testing.T
 	conn net.Conn
@@ -147,7 +147,7 @@ func (p *peer) read() (r reply) {
 	return r
 }
 
-// open asks the agent to open addresses for www.example.com, and returns the error in its reply.
+// open requests addresses for www.example.com and returns the error in the reply.
 func (p *peer) open(lease time.Duration, addrs ...string) string {
 	p.t.Helper()
 	p.id++
@@ -166,8 +166,8 @@ func (p *peer) open(lease time.Duration, addrs ...string) string {
 	return r.Error
 }
 
-// TestHostilePeer: a peer with a valid certificate asks the agent to open metadata, nodes, services, pods and special
-// addresses, and others for ten years. The agent opens none of them.
+// TestHostilePeer has a peer with a valid certificate that requests metadata, node, service, pod and special addresses,
+// and others for ten years. The agent opens none of them.
 func TestHostilePeer(t *testing.T) {
 	const decade = 10 * 365 * 24 * time.Hour
 	d := newTables()
@@ -185,7 +185,7 @@ func TestHostilePeer(t *testing.T) {
 			t.Errorf("open %s: no error", a)
 		}
 	}
-	got, want := p.open(decade, "203.0.113.1"), "a lease of 315360000000 ms: it is from 1 ms to 24h0m0s"
+	got, want := p.open(decade, "203.0.113.1"), "lease of 315360000000 ms is not between 1 ms and 24h0m0s"
 	if got != want {
 		t.Errorf("open a public address for ten years: %q, want %q", got, want)
 	}
@@ -199,8 +199,8 @@ func TestHostilePeer(t *testing.T) {
 	expect(t, d, www, "203.0.113.2", "203.0.113.3", "203.0.113.4")
 }
 
-// TestHostileStatus: protected addresses that somebody wrote into the status of a DNSNameResolver, or that an agent which
-// did not know the cluster's networks left in the database, open nothing.
+// TestHostileStatus checks that protected addresses open nothing if they are in the status of a DNSNameResolver, or
+// were left in the database by an agent that did not know the cluster's networks.
 func TestHostileStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, o := newTables(), hostileObjects()
@@ -224,8 +224,8 @@ func TestHostileStatus(t *testing.T) {
 	})
 }
 
-// TestAddressOfNewNode: an address that a node gets is closed for the name that had it, and not kept for old
-// connections.
+// TestAddressOfNewNode checks that an address that a node gets is closed for the name that had it, and is not kept for
+// existing connections.
 func TestAddressOfNewNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
@@ -254,7 +254,7 @@ func TestAddressOfNewNode(t *testing.T) {
 	})
 }
 
-// TestServiceKind: a cluster without ServiceCIDRs has its addresses of services in the Services.
+// TestServiceKind checks that a cluster without ServiceCIDRs uses the Services.
 func TestServiceKind(t *testing.T) {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{networkingv1.SchemeGroupVersion})
 	if got, err := serviceKind(m); err != nil {
@@ -270,7 +270,7 @@ func TestServiceKind(t *testing.T) {
 	}
 }
 
-// TestPolicyFollows: the policy follows objects that come, change and go, and is not built again while none does.
+// TestPolicyFollows checks that the policy follows objects that come, change and go, and is otherwise not rebuilt.
 func TestPolicyFollows(t *testing.T) {
 	r := newReader(Options{})
 	service := func(version string, ips ...string) client.Object {
@@ -282,7 +282,7 @@ func TestPolicyFollows(t *testing.T) {
 	n.ResourceVersion = "1"
 	steps := []struct {
 		o    objects
-		want string // of 198.51.100.1, 198.51.100.2, 198.51.100.3
+		want string // for 198.51.100.1, 198.51.100.2, 198.51.100.3
 	}{
 		{objects{nodes: []corev1.Node{n}, services: []client.Object{service("1", "198.51.100.2")}}, "a node, a service, "},
 		{objects{nodes: []corev1.Node{n}, services: []client.Object{service("2", "198.51.100.3")}}, "a node, , a service"},

@@ -10,30 +10,32 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// book is what is known of addresses besides the custom resources: leases of the stream, and addresses that names had, to which
-// old connections may live on. It is not safe for concurrent use; time is an argument.
-type book struct {
-	keepFor time.Duration // how long an address is kept for old connections; zero: not at all
-	leases  map[enforce.Pattern]map[netip.Addr]time.Time
-	last    map[enforce.Pattern]map[netip.Addr]bool // what was learned when it was last looked
-	kept    map[enforce.Pattern]map[netip.Addr]time.Time
-	evicted int    // kept addresses that went before their time
-	breathe func() // called every so many names, so that who waits for the book gets it; leases may be noted meanwhile
+// leaseTable has the addresses that are not in the custom resources: leases of the stream, and former addresses of
+// names, to which existing connections may continue. It is not safe for concurrent use. Time is an argument.
+type leaseTable struct {
+	keepFor   time.Duration // time for which a former address is kept for existing connections; zero disables it
+	leases    map[enforce.Pattern]map[netip.Addr]time.Time
+	last      map[enforce.Pattern]map[netip.Addr]bool // addresses of the last snapshot
+	kept      map[enforce.Pattern]map[netip.Addr]time.Time
+	evicted   int    // kept addresses that were dropped early
+	yieldLock func() // called every yieldEvery names to release the lock; leases may be added meanwhile
 }
 
-// breath is after how many names others get their turn.
-const breath = 128
+// yieldEvery is the number of names after which the lock is released.
+const yieldEvery = 128
 
-// maxKept bounds the addresses that are kept for one name. Beyond, the oldest go, and old connections to them with them.
+// maxKept is the maximum number of kept addresses per name. The oldest ones are dropped, and existing connections to
+// them end.
 const maxKept = 4096
 
-func newBook(keepFor time.Duration) *book {
-	return &book{keepFor: keepFor, leases: map[enforce.Pattern]map[netip.Addr]time.Time{},
-		last: map[enforce.Pattern]map[netip.Addr]bool{}, kept: map[enforce.Pattern]map[netip.Addr]time.Time{}, breathe: func() {}}
+func newLeaseTable(keepFor time.Duration) *leaseTable {
+	return &leaseTable{keepFor: keepFor, leases: map[enforce.Pattern]map[netip.Addr]time.Time{},
+		last: map[enforce.Pattern]map[netip.Addr]bool{}, kept: map[enforce.Pattern]map[netip.Addr]time.Time{},
+		yieldLock: func() {}}
 }
 
-// lease notes that an address is to stay for at least so long.
-func (b *book) lease(p enforce.Pattern, addrs []netip.Addr, until time.Time) {
+// lease sets the minimum time until which addresses stay.
+func (b *leaseTable) lease(p enforce.Pattern, addrs []netip.Addr, until time.Time) {
 	m := b.leases[p]
 	if m == nil {
 		m = map[netip.Addr]time.Time{}
@@ -46,12 +48,12 @@ func (b *book) lease(p enforce.Pattern, addrs []netip.Addr, until time.Time) {
 	}
 }
 
-// until is when the lease of an address ends; zero when there is none.
-func (b *book) until(p enforce.Pattern, a netip.Addr) time.Time { return b.leases[p][a] }
+// until returns the end of the lease of an address, or the zero time.
+func (b *leaseTable) until(p enforce.Pattern, a netip.Addr) time.Time { return b.leases[p][a] }
 
-// remember takes what was in the database before us: learned addresses get a short lease, until plugins that lost us have
-// come again, and kept ones begin anew.
-func (b *book) remember(learned, kept map[enforce.Pattern][]netip.Addr, now time.Time) {
+// remember adds the addresses that were in the database at the start. Learned addresses get a short lease, until the
+// plugins have reconnected. Kept addresses get their full time again.
+func (b *leaseTable) remember(learned, kept map[enforce.Pattern][]netip.Addr, now time.Time) {
 	for p, addrs := range learned {
 		b.lease(p, addrs, now.Add(restartLease))
 	}
@@ -62,24 +64,25 @@ func (b *book) remember(learned, kept map[enforce.Pattern][]netip.Addr, now time
 	}
 }
 
-// restartLease is longer than plugins take to connect again, and shorter than anybody would call stale.
+// restartLease is longer than plugins need to reconnect, and too short to count as stale.
 const restartLease = 30 * time.Second
 
-// look returns the addresses that every name of a rule has now: those of the status, and those with a lease. Addresses that a
-// name had before are kept. Addresses that the policy refuses are in neither, wherever they came from. Patterns that no rule has
-// are forgotten. next is when the result changes by itself; zero: never.
-func (b *book) look(in reading, now time.Time) (learned, kept map[enforce.Pattern][]netip.Addr, next time.Time) {
+// snapshot returns the current addresses of every name that rules use: those of the status and those with a lease. It
+// keeps former addresses of a name, and forgets patterns that no rule uses. Addresses that the policy refuses are in
+// neither result, whatever their origin. next is the time at which the result changes without an event, or zero.
+func (b *leaseTable) snapshot(in reading, now time.Time) (learned, kept map[enforce.Pattern][]netip.Addr,
+	next time.Time) {
 	soon := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
 		}
 	}
 	learned, kept = map[enforce.Pattern][]netip.Addr{}, map[enforce.Pattern][]netip.Addr{}
-	b.lapse(now, soon)
+	b.expire(now, soon)
 	n := 0
 	for p := range in.used {
-		if n++; n%breath == 0 {
-			b.breathe()
+		if n++; n%yieldEvery == 0 {
+			b.yieldLock()
 		}
 		have := make(map[netip.Addr]bool, len(in.status[p]))
 		for _, a := range in.status[p] {
@@ -87,7 +90,7 @@ func (b *book) look(in reading, now time.Time) (learned, kept map[enforce.Patter
 				have[a] = true
 			}
 		}
-		// A lease keeps its address from being taken away, so one that the policy has refused since ends here.
+		// A lease protects its address from removal, so delete the leases that the policy refuses now.
 		maps.DeleteFunc(b.leases[p], func(a netip.Addr, _ time.Time) bool { return in.policy.Refused(a) != "" })
 		for a := range b.leases[p] {
 			have[a] = true
@@ -114,12 +117,12 @@ func (b *book) look(in reading, now time.Time) (learned, kept map[enforce.Patter
 	return learned, kept, next
 }
 
-// lapse drops leases that are over. Leases of names that no rule has stay: the rule may be on its way.
-func (b *book) lapse(now time.Time, soon func(time.Time)) {
+// expire deletes ended leases. Leases of names without a rule stay: the rule may arrive soon.
+func (b *leaseTable) expire(now time.Time, soon func(time.Time)) {
 	n := 0
 	for p, m := range b.leases {
-		if n++; n%breath == 0 {
-			b.breathe()
+		if n++; n%yieldEvery == 0 {
+			b.yieldLock()
 		}
 		for a, until := range m {
 			if until.After(now) {
@@ -134,7 +137,7 @@ func (b *book) lapse(now time.Time, soon func(time.Time)) {
 	}
 }
 
-func (b *book) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
+func (b *leaseTable) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
 	if b.keepFor == 0 {
 		return
 	}
@@ -147,21 +150,23 @@ func (b *book) keep(p enforce.Pattern, a netip.Addr, now time.Time) {
 	if len(m) <= maxKept {
 		return
 	}
-	oldest := slices.SortedFunc(maps.Keys(m), func(x, y netip.Addr) int { return cmp.Or(m[x].Compare(m[y]), x.Compare(y)) })
-	// An eighth at once, so that this is not done for each.
+	oldest := slices.SortedFunc(maps.Keys(m),
+		func(x, y netip.Addr) int { return cmp.Or(m[x].Compare(m[y]), x.Compare(y)) })
+	// Drop an eighth at once, so that the sort is not needed for each address.
 	for _, a := range oldest[:maxKept/8] {
 		delete(m, a)
 	}
 	b.evicted += maxKept / 8
 }
 
-func (b *book) forget(used map[enforce.Pattern]bool) {
+func (b *leaseTable) forget(used map[enforce.Pattern]bool) {
 	maps.DeleteFunc(b.last, func(p enforce.Pattern, _ map[netip.Addr]bool) bool { return !used[p] })
 	maps.DeleteFunc(b.kept, func(p enforce.Pattern, _ map[netip.Addr]time.Time) bool { return !used[p] })
 }
 
-// count tells how many leases and kept addresses there are, and how many of these went before their time since it was asked last.
-func (b *book) count() (leases, kept, evicted int) {
+// count returns the number of leases and kept addresses, and the number of kept addresses dropped early since the last
+// call.
+func (b *leaseTable) count() (leases, kept, evicted int) {
 	evicted, b.evicted = b.evicted, 0
 	for _, m := range b.leases {
 		leases += len(m)

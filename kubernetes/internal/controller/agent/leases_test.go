@@ -28,12 +28,12 @@ var same = cmp.Options{
 	cmp.Comparer(func(a, b enforce.Pattern) bool { return a == b }),
 }
 
-func TestBook(t *testing.T) {
-	b := newBook(time.Hour)
+func TestLeaseTable(t *testing.T) {
+	b := newLeaseTable(time.Hour)
 	used := map[enforce.Pattern]bool{www: true}
 	a1, a2, a3 := addr("192.0.2.1"), addr("192.0.2.2"), addr("192.0.2.3")
 	b.lease(www, []netip.Addr{a1}, t0.Add(10*time.Second))
-	b.lease(www, []netip.Addr{a1}, t0.Add(5*time.Second)) // a shorter one takes nothing away
+	b.lease(www, []netip.Addr{a1}, t0.Add(5*time.Second)) // a shorter lease does not shorten the first one
 	b.lease(wild, []netip.Addr{a3}, t0.Add(20*time.Second))
 	steps := []struct {
 		name          string
@@ -41,20 +41,22 @@ func TestBook(t *testing.T) {
 		status        learned
 		used          map[enforce.Pattern]bool
 		learned, kept learned
-		next          time.Duration // zero: never
+		next          time.Duration // zero means never
 	}{
 		{"leases and status", 0, learned{www: {a2}}, used, learned{www: {a1, a2}}, nil, 10 * time.Second},
 		{"both have it", time.Second, learned{www: {a1, a2}}, used, learned{www: {a1, a2}}, nil, 10 * time.Second},
 		{"the lease is over", 10 * time.Second, learned{www: {a1, a2}}, used, learned{www: {a1, a2}}, nil, 20 * time.Second},
-		{"an address leaves", 11 * time.Second, learned{www: {a2}}, used, learned{www: {a2}}, learned{www: {a1}}, 20 * time.Second},
+		{"an address leaves", 11 * time.Second, learned{www: {a2}}, used, learned{www: {a2}}, learned{www: {a1}},
+			20 * time.Second},
 		{"and comes back", 12 * time.Second, learned{www: {a1, a2}}, used, learned{www: {a1, a2}}, nil, 20 * time.Second},
-		{"and leaves", 30 * time.Second, learned{www: {a2}}, used, learned{www: {a2}}, learned{www: {a1}}, time.Hour + 30*time.Second},
+		{"and leaves", 30 * time.Second, learned{www: {a2}}, used, learned{www: {a2}}, learned{www: {a1}}, time.Hour +
+			30*time.Second},
 		{"is kept no longer", time.Hour + 30*time.Second, learned{www: {a2}}, used, learned{www: {a2}}, nil, 0},
 		{"no rule has the name", 2 * time.Hour, learned{www: {a2}}, nil, nil, nil, 0},
 		{"nothing of old is kept", 2 * time.Hour, nil, used, nil, nil, 0},
 	}
 	for _, s := range steps {
-		got, kept, next := b.look(reading{status: s.status, used: s.used}, t0.Add(s.after))
+		got, kept, next := b.snapshot(reading{status: s.status, used: s.used}, t0.Add(s.after))
 		if diff := cmp.Diff(s.learned, got, same); diff != "" {
 			t.Errorf("%s: learned (-want +got)\n%s", s.name, diff)
 		}
@@ -66,35 +68,35 @@ func TestBook(t *testing.T) {
 			want = time.Time{}
 		}
 		if !next.Equal(want) {
-			t.Errorf("%s: next look %v, want %v", s.name, next, want)
+			t.Errorf("%s: next change %v, want %v", s.name, next, want)
 		}
 	}
 }
 
-// TestBookRemembers is an agent that starts anew: addresses that are in the switch stay until plugins have come again.
-func TestBookRemembers(t *testing.T) {
-	b := newBook(time.Hour)
+// TestLeaseTableRestart checks that after a restart the addresses in the switch stay until plugins have reconnected.
+func TestLeaseTableRestart(t *testing.T) {
+	b := newLeaseTable(time.Hour)
 	used := map[enforce.Pattern]bool{www: true}
 	b.remember(learned{www: {addr("192.0.2.1")}}, learned{www: {addr("192.0.2.2")}}, t0)
-	got, kept, next := b.look(reading{used: used}, t0)
+	got, kept, next := b.snapshot(reading{used: used}, t0)
 	if len(got[www]) != 1 || len(kept[www]) != 1 || !next.Equal(t0.Add(restartLease)) {
 		t.Errorf("learned %v, kept %v, next %v", got, kept, next)
 	}
-	if got, kept, _ = b.look(reading{used: used}, next); len(got[www]) != 0 || len(kept[www]) != 2 {
+	if got, kept, _ = b.snapshot(reading{used: used}, next); len(got[www]) != 0 || len(kept[www]) != 2 {
 		t.Errorf("then learned %v, kept %v", got, kept)
 	}
 }
 
-// TestBookBounds keeps no more than so many, and the newest of them.
-func TestBookBounds(t *testing.T) {
-	b := newBook(time.Hour)
+// TestLeaseTableBounds checks that the number of kept addresses is bounded, and that the newest ones are kept.
+func TestLeaseTableBounds(t *testing.T) {
+	b := newLeaseTable(time.Hour)
 	used := map[enforce.Pattern]bool{wild: true}
 	a := addr("2001:db8::1")
 	for i := range 2 * maxKept {
 		b.keep(wild, a, t0.Add(time.Duration(i)*time.Millisecond))
 		a = a.Next()
 	}
-	_, kept, _ := b.look(reading{used: used}, t0.Add(time.Minute))
+	_, kept, _ := b.snapshot(reading{used: used}, t0.Add(time.Minute))
 	if n := len(kept[wild]); n > maxKept || n < maxKept/2 {
 		t.Errorf("%d are kept, of at most %d", n, maxKept)
 	}
@@ -107,9 +109,9 @@ func TestBookBounds(t *testing.T) {
 	if b.kept[wild][a.Prev()].IsZero() {
 		t.Error("the newest is not kept")
 	}
-	off := newBook(0)
-	off.look(reading{status: learned{wild: {a}}, used: used}, t0)
-	if _, kept, _ := off.look(reading{used: used}, t0); len(kept) != 0 {
+	off := newLeaseTable(0)
+	off.snapshot(reading{status: learned{wild: {a}}, used: used}, t0)
+	if _, kept, _ := off.snapshot(reading{used: used}, t0); len(kept) != 0 {
 		t.Errorf("turned off, kept %v", kept)
 	}
 }

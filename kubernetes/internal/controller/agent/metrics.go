@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// metrics of what the agent does.
+// metrics are the metrics of the agent.
 type metrics struct {
 	programmed, pass           prometheus.Histogram
 	stages                     *prometheus.HistogramVec
@@ -32,34 +32,42 @@ func newMetrics() *metrics {
 	}
 	fine := []float64{.0005, .001, .002, .003, .005, .0075, .01, .015, .025, .05, .1, .25, .5, 1, 2.5}
 	return &metrics{
-		programmed: prometheus.NewHistogram(histogram("program_seconds", "From a learned address that is new to the switch's confirmation of it.", fine)),
-		stages: prometheus.NewHistogramVec(histogram("program_stage_seconds", "What that is made of: lease (until none of the addresses is being taken away), "+
-			"turn (until the write before is done), write (of the northbound database), "+
-			"confirm (by ovn-northd, ovn-controller and the switch).", fine), []string{"stage"}),
-		pass: prometheus.NewHistogram(histogram("pass_seconds", "Time to compare all rows with what they should be, and to write the difference.",
+		programmed: prometheus.NewHistogram(histogram("program_seconds",
+			"Time from a new learned address to its confirmation by the switch.", fine)),
+		stages: prometheus.NewHistogramVec(histogram("program_stage_seconds",
+			"Stages of programming: lease (until none of the addresses is being removed), "+
+				"turn (until the previous write is done), write (of the northbound database), "+
+				"confirm (by ovn-northd, ovn-controller and the switch).", fine), []string{"stage"}),
+		pass: prometheus.NewHistogram(histogram("pass_seconds",
+			"Time to compare all rows with the wanted ones, and to write the difference.",
 			prometheus.ExponentialBuckets(.0005, 2, 14))),
-		repairs:  counter("repairs_total", "Operations that undid what somebody else did to rows of ours."),
-		failures: counter("failed_passes_total", "Passes that left something undone; they are tried again."),
+		repairs:  counter("repairs_total", "Operations that repaired changes of other programs to our rows."),
+		failures: counter("failed_passes_total", "Passes that failed at least partly; they are retried."),
 		refused:  counter("refused_transactions_total", "Transactions that the northbound database refused."),
-		evicted:  counter("evicted_addresses_total", "Addresses kept for old connections that went before their time, because a name had too many."),
-		refusedAddresses: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_egress_agent_refused_addresses_total",
-			Help: "Addresses that plugins asked for and that no name may open, by reason."}, []string{"reason"}),
-		leases: gauge("leases", "Addresses with a lease of the stream."),
-		kept:   gauge("kept_addresses", "Addresses that names had, to which old connections live on."),
+		evicted: counter("evicted_addresses_total",
+			"Addresses kept for existing connections that were dropped early, because a name had too many."),
+		refusedAddresses: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nameplane_egress_agent_refused_addresses_total",
+			Help: "Addresses that plugins requested and that must not be opened, by reason."}, []string{"reason"}),
+		leases: gauge("leases", "Addresses with a lease."),
+		kept:   gauge("kept_addresses", "Former addresses of names that are kept for existing connections."),
 		rowsWanted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "nameplane_egress_agent_rows", Help: "Rows of the northbound database that are ours, by table.",
+			Name: "nameplane_egress_agent_rows", Help: "Wanted rows of the northbound database, by table.",
 		}, []string{"table"}),
 	}
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.evicted, m.refusedAddresses, m.leases, m.kept, m.rowsWanted}
+	return []prometheus.Collector{m.programmed, m.stages, m.byLocal, m.pass, m.repairs, m.failures, m.refused, m.evicted,
+		m.refusedAddresses, m.leases, m.kept, m.rowsWanted}
 }
 
-// local says how it is found out whether the switch of this node confirms by itself.
+// local registers the function that reports whether the local switch confirms.
 func (m *metrics) local(is func() bool) {
-	m.byLocal = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_egress_agent_switch_confirms",
-		Help: "1 while the switch of this node confirms by itself, 0 while hv_cfg of the northbound database does."}, func() float64 {
+	m.byLocal = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "nameplane_egress_agent_switch_confirms",
+		Help: "1 if the switch of this node confirms writes itself, 0 if hv_cfg of the northbound database does.",
+	}, func() float64 {
 		if is() {
 			return 1
 		}
@@ -67,7 +75,7 @@ func (m *metrics) local(is func() bool) {
 	})
 }
 
-// stage counts a stage of programming that ends now.
+// stage records a stage of programming that ends now.
 func (m *metrics) stage(name string, begun time.Time) {
 	m.stages.WithLabelValues(name).Observe(time.Since(begun).Seconds())
 }

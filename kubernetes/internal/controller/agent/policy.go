@@ -19,17 +19,17 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
-// networksOf is what one object says about the cluster's own networks.
+// networksOf are the networks of one object.
 type networksOf struct {
-	version  string // of the object; empty: not known, as in tests
+	version  string // resource version of the object; empty if unknown, as in tests
 	networks []learn.Network
 }
 
-// objectKey names a Node, a ServiceCIDR or a Service.
+// objectKey identifies a Node, a ServiceCIDR or a Service.
 type objectKey struct{ kind, namespace, name string }
 
-// policy returns which addresses no name may open, whoever asks for them: those that the plugin refuses. The networks are
-// built again only when an object changed them.
+// policy returns the policy about addresses that must not be opened: those that the plugin refuses too. The networks
+// are rebuilt only if an object changed them.
 func (r *reader) policy(o objects) learn.Policy {
 	now := make(map[objectKey]networksOf, len(o.nodes)+len(o.services))
 	note := func(kind string, obj client.Object, read func() []learn.Network) {
@@ -69,8 +69,8 @@ func (r *reader) nodeNetworks(n *corev1.Node) []learn.Network {
 	return append(node.HostNetworks(n), node.PodNetworks(n)...)
 }
 
-// serviceKind returns the kind that has the addresses of services: ServiceCIDRs, which clusters have since Kubernetes 1.33,
-// or the Services themselves.
+// serviceKind returns the kind that has the addresses of services: ServiceCIDR, which Kubernetes has since 1.33, or
+// Service.
 func serviceKind(m meta.RESTMapper) (client.Object, error) {
 	kind := networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR")
 	_, err := m.RESTMapping(kind.GroupKind(), kind.Version)
@@ -108,7 +108,7 @@ func (a *agent) services(ctx context.Context) ([]client.Object, error) {
 	return out, nil
 }
 
-// stripService leaves only the addresses, because the cache keeps every Service of the cluster.
+// stripService keeps only the addresses, because the cache has every Service of the cluster.
 func stripService(obj any) (any, error) {
 	if s, ok := obj.(*corev1.Service); ok {
 		s.ManagedFields, s.Labels, s.Annotations = nil, nil, nil
@@ -117,8 +117,8 @@ func stripService(obj any) (any, error) {
 	return obj, nil
 }
 
-// admit returns the addresses of l that the policy allows, and an error about the others. The policy is that of the last
-// pass, so callers wait for the first one.
+// admit returns the addresses of l that the policy allows, and an error about the other ones. The policy is that of the
+// last pass, so callers wait for the first pass.
 func (e *engine) admit(p enforce.Pattern, l hold.Learned) (addrs []netip.Addr, err error) {
 	e.mu.Lock()
 	policy := e.policy
@@ -130,11 +130,12 @@ func (e *engine) admit(p enforce.Pattern, l hold.Learned) (addrs []netip.Addr, e
 			continue
 		}
 		e.metrics.refusedAddresses.WithLabelValues(why).Inc()
-		err = fmt.Errorf("%s is refused: %s; --permit of the agent allows it", a, why)
+		err = fmt.Errorf("%s is refused: %s; to allow it, use --permit of the agent", a, why)
 	}
 	if err != nil {
 		e.refusals.Do(func() {
-			e.log.Warn("a client asked for an address that no name may open", "pattern", p.String(), "name", l.Name, "err", err)
+			e.log.Warn("a client requested an address that must not be opened", "pattern", p.String(), "name", l.Name, "err",
+				err)
 		})
 	}
 	return addrs, err

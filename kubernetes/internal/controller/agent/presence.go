@@ -8,28 +8,28 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// place is an address in a set.
-type place struct {
+// setMember is an address in the set of a pattern.
+type setMember struct {
 	pattern enforce.Pattern
 	addr    netip.Addr
 }
 
-// presence is since when, and by which write, an address is in its set.
+// presence is the time since when an address is in its set, and the write that added it.
 type presence struct {
 	mark  ovn.Mark
 	since time.Time
 }
 
-// present notes what the sets have now.
-func (e *engine) present(w ovn.World) {
+// notePresent updates the addresses that the sets contain.
+func (e *engine) notePresent(w ovn.Input) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now, n := time.Now(), 0
 	for p, addrs := range w.Learned {
-		if n++; n%breath == 0 {
-			e.breathe()
+		if n++; n%yieldEvery == 0 {
+			e.yieldLock()
 		}
-		had := e.there[p]
+		had := e.programmed[p]
 		has := make(map[netip.Addr]presence, len(addrs))
 		for _, a := range addrs {
 			was, ok := had[a]
@@ -38,29 +38,29 @@ func (e *engine) present(w ovn.World) {
 			}
 			has[a] = was
 		}
-		e.there[p] = e.since(p, had, has, now)
+		e.programmed[p] = e.since(p, had, has, now)
 	}
-	for p, had := range e.there {
-		if n++; n%breath == 0 {
-			e.breathe()
-			had = e.there[p]
+	for p, had := range e.programmed {
+		if n++; n%yieldEvery == 0 {
+			e.yieldLock()
+			had = e.programmed[p]
 		}
 		if _, ok := w.Learned[p]; ok {
 			continue
 		}
-		if e.there[p] = e.since(p, had, map[netip.Addr]presence{}, now); len(e.there[p]) == 0 {
-			delete(e.there, p)
+		if e.programmed[p] = e.since(p, had, map[netip.Addr]presence{}, now); len(e.programmed[p]) == 0 {
+			delete(e.programmed, p)
 		}
 	}
 }
 
-// since adds to has what was added by the short way since the world was looked at.
+// since adds the addresses that the short path added after w was created.
 func (e *engine) since(p enforce.Pattern, had, has map[netip.Addr]presence, now time.Time) map[netip.Addr]presence {
 	if !e.used[p] {
 		return has
 	}
 	for a, was := range had {
-		if _, ok := has[a]; !ok && e.book.until(p, a).After(now) {
+		if _, ok := has[a]; !ok && e.leaseTable.until(p, a).After(now) {
 			has[a] = was
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// programTime is the longest a plugin is left without an answer. Its reply has long gone by then.
-const programTime = 5 * time.Second
+// programTimeout is the maximum time until a plugin gets a reply. The plugin has given up long before.
+const programTimeout = 5 * time.Second
 
-// Program is hold.Handler's: it returns when the switch has the addresses, and they stay for the lease. Addresses that the
-// policy refuses are left out, and the error names one of them.
+// Program implements hold.Handler. It blocks until the switch has the addresses, and they stay for the lease. It skips
+// addresses that the policy refuses, and the error names one of them.
 func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 	p, err := enforce.ParsePattern(l.Pattern, enforce.PatternOptions{Deep: true})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, programTime)
+	ctx, cancel := context.WithTimeout(ctx, programTimeout)
 	defer cancel()
 	if !e.ready() {
 		if err := e.nextPass(ctx); err != nil {
@@ -40,7 +40,7 @@ func (e *engine) Program(ctx context.Context, l hold.Learned) error {
 	return refused
 }
 
-// open returns when the switch has the addresses.
+// open blocks until the switch has the addresses.
 func (e *engine) open(ctx context.Context, p enforce.Pattern, addrs []netip.Addr, lease time.Duration) error {
 	started := time.Now()
 	missing, mark, err := e.lease(ctx, p, addrs, started.Add(lease))
@@ -51,8 +51,8 @@ func (e *engine) open(ctx context.Context, p enforce.Pattern, addrs []netip.Addr
 		return e.db.Confirm(ctx, mark)
 	}
 	e.metrics.stage("lease", started)
-	e.way.enter()
-	defer e.way.leave()
+	e.gate.enter()
+	defer e.gate.leave()
 	if mark, err = e.add(ctx, p, missing); err != nil {
 		return err
 	}
@@ -65,38 +65,41 @@ func (e *engine) open(ctx context.Context, p enforce.Pattern, addrs []netip.Addr
 	return nil
 }
 
-// lease notes the lease, and tells which of the addresses are not in their sets, and which write brought the last of the others there.
-func (e *engine) lease(ctx context.Context, p enforce.Pattern, addrs []netip.Addr, until time.Time) (missing []netip.Addr, mark ovn.Mark, err error) {
+// lease adds the lease. It returns the addresses that are not in their sets, and the mark of the latest write that
+// added the other ones.
+func (e *engine) lease(ctx context.Context, p enforce.Pattern, addrs []netip.Addr,
+	until time.Time) (missing []netip.Addr, mark ovn.Mark, err error) {
 	for {
-		missing, mark, left := e.tryLease(p, addrs, until)
-		if left == nil {
+		missing, mark, removed := e.tryLease(p, addrs, until)
+		if removed == nil {
 			return missing, mark, nil
 		}
 		select {
-		case <-left:
+		case <-removed:
 		case <-ctx.Done():
 			return nil, mark, ctx.Err()
 		}
 	}
 }
 
-// tryLease is one look: either none of the addresses is being taken away, and the lease is noted before one can be, or there is a
-// channel to wait on.
-func (e *engine) tryLease(p enforce.Pattern, addrs []netip.Addr, until time.Time) (missing []netip.Addr, mark ovn.Mark, left <-chan struct{}) {
+// tryLease makes one attempt. If none of the addresses is being removed, it adds the lease before a removal can start.
+// Otherwise it returns a channel to wait on.
+func (e *engine) tryLease(p enforce.Pattern, addrs []netip.Addr, until time.Time) (missing []netip.Addr, mark ovn.Mark,
+	removed <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if slices.ContainsFunc(addrs, func(a netip.Addr) bool { return e.leaving[place{p, a}] }) {
-		return nil, mark, e.left
+	if slices.ContainsFunc(addrs, func(a netip.Addr) bool { return e.removing[setMember{p, a}] }) {
+		return nil, mark, e.removed
 	}
-	e.book.lease(p, addrs, until)
+	e.leaseTable.lease(p, addrs, until)
 	if !e.used[p] {
-		return nil, mark, nil // no rule here has the name, or none that is programmed
+		return nil, mark, nil // no programmed rule uses the name
 	}
 	for _, a := range addrs {
-		if e.world.InCluster(a) || a.Is4() && !e.world.V4 || a.Is6() && !e.world.V6 {
+		if e.input.InCluster(a) || a.Is4() && !e.input.V4 || a.Is6() && !e.input.V6 {
 			continue
 		}
-		was, ok := e.there[p][a]
+		was, ok := e.programmed[p][a]
 		if !ok || !e.db.Current(was.mark) {
 			missing = append(missing, a)
 		} else if was.mark.Cfg > mark.Cfg {
@@ -112,7 +115,7 @@ func (e *engine) ready() bool {
 	return e.seen.done > 0
 }
 
-// add is the short way. A set that is not there is left to a pass, which knows the lease by now.
+// add is the short path. If a set is missing, it waits for a pass, which has the lease by then.
 func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr) (ovn.Mark, error) {
 	sets := map[string][]string{}
 	for _, a := range addrs {
@@ -132,9 +135,9 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 		return ovn.Mark{}, ctx.Err()
 	}
 	if errors.Is(r.err, ovn.ErrNoSet) {
-		e.way.leave() // for the pass
+		e.gate.leave() // let the pass run
 		r.err = e.nextPass(ctx)
-		e.way.enter()
+		e.gate.enter()
 		if r.mark = e.last(); r.mark == (ovn.Mark{}) && r.err == nil {
 			r.err = errUnsure
 		}
@@ -145,32 +148,32 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.used[p] {
-		return r.mark, nil // its rule went meanwhile, and its set with it
+		return r.mark, nil // the rule and its set were removed meanwhile
 	}
-	there := e.there[p]
-	if there == nil {
-		there = map[netip.Addr]presence{}
-		e.there[p] = there
+	programmed := e.programmed[p]
+	if programmed == nil {
+		programmed = map[netip.Addr]presence{}
+		e.programmed[p] = programmed
 	}
 	for _, a := range addrs {
-		was, ok := there[a]
+		was, ok := programmed[a]
 		if !ok || !e.db.Current(was.mark) {
 			was.since = time.Now()
 		}
-		// A pass may have seen it in the database before we heard that we wrote it, and taken an earlier write for the one.
+		// A pass may have seen the address in the database before this write returned, and stored an earlier mark.
 		if was.mark.Epoch != r.mark.Epoch || was.mark.Cfg < r.mark.Cfg {
 			was.mark = r.mark
 		}
-		there[a] = was
+		programmed[a] = was
 	}
 	return r.mark, nil
 }
 
-// request is an addition that waits for its turn.
+// request is an addition in the queue.
 type request struct {
 	sets map[string][]string
 	came time.Time
-	done chan<- result // of one element
+	done chan<- result // has capacity one
 }
 
 type result struct {
@@ -178,7 +181,7 @@ type result struct {
 	err  error
 }
 
-// additions does requests, all that came during one write with the next one.
+// additions performs requests. All requests that arrive during a write are combined in the next one.
 func (e *engine) additions(ctx context.Context) error {
 	for {
 		var batch []request
@@ -205,7 +208,7 @@ func (e *engine) additions(ctx context.Context) error {
 			e.metrics.stage("turn", r.came)
 		}
 		begun := time.Now()
-		xctx, cancel := context.WithTimeout(ctx, programTime)
+		xctx, cancel := context.WithTimeout(ctx, programTimeout)
 		mark, err := e.db.Extend(xctx, sets)
 		cancel()
 		if err == nil {
@@ -218,7 +221,7 @@ func (e *engine) additions(ctx context.Context) error {
 	}
 }
 
-// Explain is hold.Handler's.
+// Explain implements hold.Handler.
 func (e *engine) Explain(ctx context.Context, pattern string, addr netip.Addr) (hold.Explanation, error) {
 	out := hold.Explanation{Node: e.node}
 	p, err := enforce.ParsePattern(pattern, enforce.PatternOptions{Deep: true})
@@ -226,8 +229,8 @@ func (e *engine) Explain(ctx context.Context, pattern string, addr netip.Addr) (
 		return out, err
 	}
 	e.mu.Lock()
-	was, ok := e.there[p][addr]
-	out.Lease = max(0, time.Until(e.book.until(p, addr)))
+	was, ok := e.programmed[p][addr]
+	out.Lease = max(0, time.Until(e.leaseTable.until(p, addr)))
 	e.mu.Unlock()
 	if !ok {
 		return out, nil

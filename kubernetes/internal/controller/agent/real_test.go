@@ -30,7 +30,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// rig is an agent between a real API server and a real switch.
+// rig is an agent with a real API server and a real switch.
 type rig struct {
 	*testing.T
 	agent  *agent
@@ -51,13 +51,16 @@ func startRig(t *testing.T, o cluster.OVNOptions) *rig {
 	r.must(c.CreateNamespace(egress.DefaultNamespace, nil))
 	r.pod = r.ovn.Pod(t, "shop", "web")
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, apiv1.AddToScheme,
+		v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme} {
 		r.must(add(s))
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	options := Options{Zone: r.ovn.Node, Namespace: egress.DefaultNamespace, ClusterSubnets: cluster.ClusterSubnets(), PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
+	options := Options{Zone: r.ovn.Node, Namespace: egress.DefaultNamespace, ClusterSubnets: cluster.ClusterSubnets(),
+		PodPrefixes: r.ovn.Pods, KeepFor: time.Hour, Log: log, DNSNames: true,
 		NB: ovn.Options{Address: r.ovn.NB, ManageGroups: true, Switch: r.ovn.Switch}}
-	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: s, Cache: Cache(options), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(c.Config,
+		ctrl.Options{Scheme: s, Cache: Cache(options), Metrics: metricsserver.Options{BindAddress: "0"}})
 	r.must(err)
 	r.agent, err = setup(mgr, options)
 	r.must(err)
@@ -81,13 +84,15 @@ func (r *rig) must(err error) {
 	}
 }
 
-// node makes a node of the zone.
+// node creates a node of the zone.
 func (r *rig) node(name string) {
 	r.Helper()
-	r.must(r.client.Create(r.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{node.ZoneAnnotation: r.ovn.Node}}}))
+	r.must(r.client.Create(r.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Annotations: map[string]string{node.ZoneAnnotation: r.ovn.Node}}}))
 }
 
-// soon waits for something that others do, and tells how long it took.
+// soon polls until f returns true, and returns the elapsed time.
 func (r *rig) soon(what string, f func() bool) time.Duration {
 	r.Helper()
 	begun := time.Now()
@@ -114,9 +119,11 @@ func (r *rig) learn(name string, ips ...string) {
 	obj := &v1alpha1.DNSNameResolver{}
 	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: egress.DefaultNamespace, Name: name}, obj))
 	now := metav1.Now()
-	entry := v1alpha1.DNSNameResolverResolvedName{DNSName: obj.Spec.Name, ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{}}
+	entry := v1alpha1.DNSNameResolverResolvedName{DNSName: obj.Spec.Name,
+		ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{}}
 	for _, ip := range ips {
-		entry.ResolvedAddresses = append(entry.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 30, LastLookupTime: &now})
+		entry.ResolvedAddresses = append(entry.ResolvedAddresses,
+			v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 30, LastLookupTime: &now})
 	}
 	obj.Status.ResolvedNames = []v1alpha1.DNSNameResolverResolvedName{entry}
 	r.must(r.client.Status().Update(r.Context(), obj))
@@ -139,16 +146,18 @@ func alive(c net.Conn) bool {
 	return err == nil
 }
 
-// TestReal is an agent's day: a firewall comes, addresses come by the stream and by the API, leave, rows are vandalized, the database
-// restarts, the firewall goes.
+// TestReal runs an agent through a typical day. A firewall is created. Addresses arrive by the stream and by the API,
+// and are removed. Rows are edited by hand, the database restarts, and the firewall is deleted.
 func TestReal(t *testing.T) { day(startRig(t, cluster.OVNOptions{})) }
 
-// TestRealLater is the same with an OVN whose ACLs have tiers, which is nearer to what clusters run.
+// TestRealLater is the same with an OVN whose ACLs have tiers, which is closer to current clusters.
 func TestRealLater(t *testing.T) { day(startRig(t, cluster.OVNOptions{From: cluster.Later(t)})) }
 
 func day(r *rig) {
 	t := r.T
-	r.must(r.client.Create(t.Context(), &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace, Name: "dns-1"}, Spec: v1alpha1.DNSNameResolverSpec{Name: "www.example.com."}}))
+	r.must(r.client.Create(t.Context(),
+		&v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace, Name: "dns-1"},
+			Spec: v1alpha1.DNSNameResolverSpec{Name: "www.example.com."}}))
 	deny4 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}}
 	deny6 := apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "::/0"}}
 	firewall := &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "default"},
@@ -165,7 +174,7 @@ func day(r *rig) {
 		t.Error("denied, and still reached")
 	}
 	r.tiers()
-	local := r.agent.db.(*ovn.DB).Local
+	local := r.agent.db.(*ovn.DB).LocalConfirms
 	r.soon("the switch confirms by itself", local)
 	if lost := r.stream("the switch confirms", 0); lost > 0 {
 		t.Errorf("%d first SYNs were lost where the switch confirms by itself", lost)
@@ -185,12 +194,14 @@ func day(r *rig) {
 	r.restarts()
 	r.must(r.client.Delete(t.Context(), firewall))
 	r.soon("no row is left", func() bool {
-		return r.nb("--bare", "--columns=_uuid", "list", "ACL")+r.nb("--bare", "--columns=_uuid", "list", "Address_Set")+r.nb("--bare", "--columns=_uuid", "list", "Port_Group") == ""
+		return r.nb("--bare", "--columns=_uuid", "list", "ACL")+r.nb("--bare", "--columns=_uuid", "list", "Address_Set")+
+			r.nb("--bare", "--columns=_uuid", "list", "Port_Group") == ""
 	})
-	r.soon("reached without a firewall", func() bool { return r.reaches("192.0.2.77") }) // the switch follows the database
+	// the switch follows the database
+	r.soon("reached without a firewall", func() bool { return r.reaches("192.0.2.77") })
 }
 
-// tiers looks for the tier of each ACL, where they have one.
+// tiers checks the tier of each ACL, if ACLs have tiers.
 func (r *rig) tiers() {
 	has, err := r.ovn.HasColumn("ACL", "tier")
 	r.must(err)
@@ -204,7 +215,7 @@ func (r *rig) tiers() {
 	}
 }
 
-// stream programs fresh addresses, connects at once, and counts the SYNs that were lost.
+// stream programs new addresses, connects at once, and counts the lost SYNs.
 func (r *rig) stream(how string, from int) (lost int) {
 	var took []time.Duration
 	for i := from; i < from+100; i++ {
@@ -225,7 +236,8 @@ func (r *rig) stream(how string, from int) (lost int) {
 	return lost
 }
 
-// neighbours has addresses come next to others that the pod is just being refused, which the switch must not remember for both.
+// neighbours adds addresses next to others that the switch is denying at the same time. The switch must not cache the
+// denial for both.
 func (r *rig) neighbours(formats ...string) {
 	for i := range 20 {
 		for _, format := range formats {
@@ -244,7 +256,7 @@ func (r *rig) neighbours(formats ...string) {
 	}
 }
 
-// established is cases 48 and 70: a connection outlives its address, a new one is not made.
+// established checks that a connection outlives its address, and that a new one is refused.
 func (r *rig) established() {
 	r.learn("dns-1", "192.0.2.7", "2001:db8::7")
 	for _, ip := range []string{"192.0.2.7", "2001:db8::7"} {
@@ -272,7 +284,8 @@ func (r *rig) established() {
 	}
 }
 
-// idle waits until the agent has looked at what it wrote itself: a pass for that would find what is done next, whether or not it is noticed.
+// idle waits until the agent has checked its own writes. Otherwise that pass would find the next change whether or not
+// it is detected.
 func (r *rig) idle() {
 	r.Helper()
 	passes, since := -1, time.Now()
@@ -280,13 +293,15 @@ func (r *rig) idle() {
 		if n := r.agent.engine.begun(); n != passes {
 			passes, since = n, time.Now()
 		}
-		return time.Since(since) > 3*lull
+		return time.Since(since) > 3*repairDelay
 	})
 }
 
-// nodes is case 75: a rule selects nodes by their labels, which change, and come and go.
+// nodes checks a rule that selects nodes by labels, while nodes and labels change.
 func (r *rig) nodes(firewall *apiv1.EgressFirewall) {
-	ingress := apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ingress": "yes"}}},
+	ingress := apiv1.EgressFirewallRule{Type: "Allow",
+		To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"ingress": "yes"}}},
 		Ports: []apiv1.EgressFirewallPort{{Protocol: "TCP", Port: port}, {Protocol: "SCTP", Port: port}}}
 	before := slices.Clone(firewall.Spec.Egress)
 	change := func(rules []apiv1.EgressFirewallRule) {
@@ -317,10 +332,11 @@ func (r *rig) nodes(firewall *apiv1.EgressFirewall) {
 	r.must(r.client.Delete(r.Context(), n))
 	r.soon("one that is gone is not", func() bool { return !r.reaches("203.0.113.9") })
 	change(before)
-	r.soon("the rules are as they were", func() bool { return r.nb("--bare", "--columns=action", "find", "ACL", `name="EF:shop:1"`) == "drop" })
+	r.soon("the rules are as they were",
+		func() bool { return r.nb("--bare", "--columns=action", "find", "ACL", `name="EF:shop:1"`) == "drop" })
 }
 
-// logs follows the annotation of the namespace.
+// logs checks the annotation of the namespace.
 func (r *rig) logs() {
 	row := func() string {
 		return r.nb("--bare", "--columns=log,severity,meter", "find", "ACL", `name="EF:shop:1"`)
@@ -339,21 +355,24 @@ func (r *rig) logs() {
 	}
 }
 
-// reports tells an EgressFirewallDNSName that the version its manager waits for is in the switch.
+// reports checks that an EgressFirewallDNSName gets a report when the switch has the version that its manager waits
+// for.
 func (r *rig) reports() {
 	names := &v1alpha1.DNSNameResolver{}
 	r.must(r.client.Get(r.Context(), client.ObjectKey{Namespace: egress.DefaultNamespace, Name: "dns-1"}, names))
-	old := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace, Name: "dns-1"}, Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: "www.example.com."}}
+	old := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: egress.DefaultNamespace,
+		Name: "dns-1"}, Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: "www.example.com."}}
 	r.must(r.client.Create(r.Context(), old))
 	old.Status.AddressesVersion = names.ResourceVersion
 	r.must(r.client.Status().Update(r.Context(), old))
 	r.soon("the zone says programmed", func() bool {
 		r.must(r.client.Get(r.Context(), client.ObjectKeyFromObject(old), old))
-		return len(old.Status.Programmed) == 1 && old.Status.Programmed[0].Zone == r.ovn.Node && egress.Reaches(old.Status.Programmed[0].AddressesVersion, names.ResourceVersion)
+		return len(old.Status.Programmed) == 1 && old.Status.Programmed[0].Zone == r.ovn.Node &&
+			egress.Reaches(old.Status.Programmed[0].AddressesVersion, names.ResourceVersion)
 	})
 }
 
-// repairs is cases 61 and 62.
+// repairs checks that rows that are deleted or edited by hand are restored.
 func (r *rig) repairs() {
 	edits := map[string][]string{
 		"address sets deleted": {"--all", "destroy", "Address_Set"},
@@ -372,10 +391,11 @@ func (r *rig) repairs() {
 
 func ovnGroup(r *rig) string { return r.nb("--bare", "--columns=name", "list", "Port_Group") }
 
-// shape is all that matters of our rows, in one order.
+// shape returns the relevant columns of our rows, in a fixed order.
 func (r *rig) shape() string {
 	var out []string
-	for _, args := range [][]string{{"--columns=name,action,match,priority", "list", "ACL"}, {"--columns=name,addresses", "list", "Address_Set"}, {"--columns=name,ports", "list", "Port_Group"}} {
+	for _, args := range [][]string{{"--columns=name,action,match,priority", "list", "ACL"},
+		{"--columns=name,addresses", "list", "Address_Set"}, {"--columns=name,ports", "list", "Port_Group"}} {
 		rows := strings.Split(r.nb(append([]string{"--format=csv", "--no-headings"}, args...)...), "\n")
 		slices.Sort(rows)
 		out = append(out, rows...)
@@ -383,13 +403,14 @@ func (r *rig) shape() string {
 	return strings.Join(out, "\n")
 }
 
-// restarts kills the northbound database; the agent comes back to it.
+// restarts kills the northbound database; the agent reconnects.
 func (r *rig) restarts() {
 	r.ovn.NBServer.Kill()
 	_ = os.Remove(strings.TrimPrefix(r.ovn.NB, "unix:"))
 	r.must(r.ovn.NBServer.Start())
 	begun := time.Now()
-	r.soon("an address is programmed again", func() bool { return program(r.agent.engine, www, time.Minute, "192.0.2.77") == nil })
+	r.soon("an address is programmed again",
+		func() bool { return program(r.agent.engine, www, time.Minute, "192.0.2.77") == nil })
 	r.Logf("database restarted: programmed again after %v", time.Since(begun).Round(time.Millisecond))
 	if !r.reaches("192.0.2.77") {
 		r.Error("acknowledged, and not reached")

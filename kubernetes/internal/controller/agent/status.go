@@ -19,14 +19,14 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
-// maxComplaints keeps a firewall of a thousand bad rules from filling its own status.
+// maxComplaints limits the errors in the status of a firewall, which may have a thousand bad rules.
 const maxComplaints = 5
 
-// rowID finds what differs from one attempt to the next: the database names rows that it did not let in. Each would be another
-// message, and another write of the firewall's status, twice a second.
+// rowID matches row UUIDs in errors. The database names a different row in each attempt, so each error would be a new
+// message, and a write of the firewall's status twice a second.
 var rowID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// message is what the zone says of a firewall.
+// message returns the status message of the zone about a firewall.
 func message(zone string, bad []error, failed error) string {
 	var said []string
 	for i, err := range bad {
@@ -45,7 +45,7 @@ func message(zone string, bad []error, failed error) string {
 	return zone + ": " + egress.NotApplied + ": " + strings.Join(said, "; ")
 }
 
-// latest holds the outcome that was not reported yet. An API server that is away must not keep anybody from programming.
+// latest holds the outcome that is not reported yet. An unavailable API server must not block programming.
 type latest chan outcome
 
 func (l latest) put(out outcome) {
@@ -53,7 +53,7 @@ func (l latest) put(out outcome) {
 		select {
 		case l <- out:
 			return
-		case <-l: // an older one, of which nobody needs to know any more
+		case <-l: // drop an older outcome
 		}
 	}
 }
@@ -65,29 +65,29 @@ func (a *agent) reports(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case out := <-a.outcomes:
-			rctx, cancel := context.WithTimeout(ctx, reportTime)
+			rctx, cancel := context.WithTimeout(ctx, reportTimeout)
 			if !a.report(rctx, out) && ctx.Err() == nil {
-				time.AfterFunc(again, a.engine.Changed)
+				time.AfterFunc(retryDelay, a.engine.Changed)
 			}
 			cancel()
 		}
 	}
 }
 
-// report tells on each firewall how it went, and on each EgressFirewallDNSName, once the switch has confirmed it. It is false when that is
-// to be done again.
+// report writes the result into the status of each firewall and each EgressFirewallDNSName, after the switch has
+// confirmed it. It returns false if it must be repeated.
 func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 	var efs apiv1.EgressFirewallList
 	if err := a.client.List(ctx, &efs, client.UnsafeDisableDeepCopy); err != nil {
 		a.opts.Log.Error("report", "err", err)
 		return false
 	}
-	type saying struct {
+	type statusMessage struct {
 		ef   *apiv1.EgressFirewall
 		said string
 	}
-	var todo []saying
-	claims := false // that something is in force
+	var todo []statusMessage
+	claims := false // whether a message claims that rules are in force
 	for i := range efs.Items {
 		ef := &efs.Items[i]
 		bad, read := out.reading.errs[ef.Namespace]
@@ -98,7 +98,7 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 		if mine := egress.MessagesOf(a.opts.Zone, ef.Status.Messages); len(mine) == 1 && mine[0] == said {
 			continue
 		}
-		todo = append(todo, saying{ef, said})
+		todo = append(todo, statusMessage{ef, said})
 		claims = claims || out.failed[ef.Namespace] == nil
 	}
 	if claims && !a.confirmed(ctx, out) {
@@ -106,7 +106,7 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 	}
 	done = true
 	for _, t := range todo {
-		if err := a.say(ctx, t.ef, &apiv1.EgressFirewallStatus{Messages: []string{t.said}}); err != nil {
+		if err := a.applyStatus(ctx, t.ef, &apiv1.EgressFirewallStatus{Messages: []string{t.said}}); err != nil {
 			a.opts.Log.Error("report on firewall", "namespace", t.ef.Namespace, "err", err)
 			done = false
 		}
@@ -117,23 +117,23 @@ func (a *agent) report(ctx context.Context, out outcome) (done bool) {
 	return done
 }
 
-// confirmed waits for the switch: nobody is told that rules are in force which are only written down.
+// confirmed waits for the switch. Rules that are only written to the database must not be reported as in force.
 func (a *agent) confirmed(ctx context.Context, out outcome) bool {
-	short, cancel := context.WithTimeout(ctx, confirmTime)
+	short, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	err := a.db.Confirm(short, out.mark)
 	if err != nil && ctx.Err() == nil {
-		a.opts.Log.Warn("nothing is reported", "err", err)
+		a.opts.Log.Warn("reports are delayed until the switch confirms", "err", err)
 	}
 	return err == nil
 }
 
 const (
-	reportTime  = 10 * time.Second // for all reports of a pass
-	confirmTime = 2 * time.Second  // for the switch, of that
+	reportTimeout  = 10 * time.Second // for all reports of a pass
+	confirmTimeout = 2 * time.Second  // for the confirmation of the switch
 )
 
-// reportNames says which version of each DNSNameResolver is in the switch, where the manager waits for it.
+// reportNames reports which version of each DNSNameResolver the switch has, if the manager waits for it.
 func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 	var names dnsv1alpha1.EgressFirewallDNSNameList
 	if err := a.client.List(ctx, &names, client.UnsafeDisableDeepCopy); err != nil {
@@ -142,7 +142,7 @@ func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 	}
 	var behind []*dnsv1alpha1.EgressFirewallDNSName
 	for i := range names.Items {
-		if n := &names.Items[i]; a.owes(n, out.reading.versions[n.Name]) {
+		if n := &names.Items[i]; a.mustReport(n, out.reading.versions[n.Name]) {
 			behind = append(behind, n)
 		}
 	}
@@ -159,9 +159,10 @@ func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			word := dnsv1alpha1.EgressFirewallDNSNameProgrammed{Zone: a.opts.Zone, AddressesVersion: out.reading.versions[n.Name]}
+			word := dnsv1alpha1.EgressFirewallDNSNameProgrammed{Zone: a.opts.Zone,
+				AddressesVersion: out.reading.versions[n.Name]}
 			status := dnsv1alpha1.EgressFirewallDNSNameStatus{Programmed: []dnsv1alpha1.EgressFirewallDNSNameProgrammed{word}}
-			if err := a.say(ctx, n, &status); err != nil {
+			if err := a.applyStatus(ctx, n, &status); err != nil {
 				a.opts.Log.Error("report on name", "name", n.Name, "err", err)
 				failed.Store(true)
 			}
@@ -171,8 +172,8 @@ func (a *agent) reportNames(ctx context.Context, out outcome) (done bool) {
 	return !failed.Load()
 }
 
-// owes tells whether the manager waits for this zone's word, and version is what it waits for.
-func (a *agent) owes(n *dnsv1alpha1.EgressFirewallDNSName, version string) bool {
+// mustReport reports whether the manager waits for the report of this zone, and version is new enough.
+func (a *agent) mustReport(n *dnsv1alpha1.EgressFirewallDNSName, version string) bool {
 	want := n.Status.AddressesVersion
 	if !egress.Reaches(version, want) {
 		return false
@@ -182,11 +183,11 @@ func (a *agent) owes(n *dnsv1alpha1.EgressFirewallDNSName, version string) bool 
 	})
 }
 
-// say applies a part of a status as this zone's.
-func (a *agent) say(ctx context.Context, obj client.Object, status any) error {
+// applyStatus applies this zone's part of a status.
+func (a *agent) applyStatus(ctx context.Context, obj client.Object, status any) error {
 	err := egress.Apply(ctx, a.client, obj, a.opts.Zone, status)
 	if apierrors.IsNotFound(err) || errors.Is(err, context.Canceled) {
-		return nil // gone meanwhile, or so are we
+		return nil // the object was deleted, or the agent is stopping
 	}
 	return err
 }

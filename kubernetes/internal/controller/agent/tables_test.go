@@ -14,25 +14,26 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// tables is a northbound database and the switch behind it. Only address sets are looked into.
+// tables is a northbound database and the switch behind it. It interprets only address sets.
 type tables struct {
 	mu        sync.Mutex
 	rows      ovn.Rows
 	epoch     uint64
 	cfg, hv   int64
-	moved     chan struct{}
+	progress  chan struct{}
 	changed   chan struct{}
-	trip      time.Duration // of a write
-	passTrip  time.Duration // of a write by a pass, if it is another
-	lag       time.Duration // of the switch
+	trip      time.Duration // duration of a write
+	passTrip  time.Duration // duration of a write by a pass, if different
+	lag       time.Duration // delay of the switch
 	writes    int
 	refuse    error
-	after     func() // once, after the next write, before who wrote hears of it
-	extending int    // requests in one Extend, at most
+	after     func() // called once after the next write, before the writer gets the result
+	extending int    // maximum number of requests in one Extend
 }
 
 func newTables() *tables {
-	return &tables{epoch: 1, moved: make(chan struct{}), changed: make(chan struct{}, 1), trip: time.Millisecond, lag: 2 * time.Millisecond}
+	return &tables{epoch: 1, progress: make(chan struct{}), changed: make(chan struct{}, 1), trip: time.Millisecond,
+		lag: 2 * time.Millisecond}
 }
 
 func (d *tables) Changed() <-chan struct{} { return d.changed }
@@ -42,7 +43,7 @@ func (d *tables) Current(m ovn.Mark) bool {
 	return m.Epoch == d.epoch
 }
 
-func (d *tables) Have(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error) {
+func (d *tables) Read(context.Context) (ovn.Rows, map[string][]string, ovn.Features, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := ovn.Rows{ACLs: slices.Clone(d.rows.ACLs)}
@@ -57,7 +58,7 @@ func (d *tables) Have(context.Context) (ovn.Rows, map[string][]string, ovn.Featu
 	return out, nil, ovn.Features{ManageGroups: true, Keep: true}, nil
 }
 
-// write is what all writes have in common; the switch follows later.
+// write performs a write; the switch follows later.
 func (d *tables) write(f func()) (ovn.Mark, error) { return d.writeIn(d.trip, f) }
 
 func (d *tables) writeIn(trip time.Duration, f func()) (ovn.Mark, error) {
@@ -79,8 +80,8 @@ func (d *tables) writeIn(trip time.Duration, f func()) (ovn.Mark, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.hv = max(d.hv, n)
-		close(d.moved)
-		d.moved = make(chan struct{})
+		close(d.progress)
+		d.progress = make(chan struct{})
 	})
 	m := ovn.Mark{Epoch: d.epoch, Cfg: n}
 	if after := d.after; after != nil {
@@ -98,7 +99,8 @@ func (d *tables) Apply(_ context.Context, tx ovn.Tx) (ovn.Mark, error) {
 	})
 }
 
-// op knows what a test of one firewall needs: rows come, address sets and attached ACLs change, ACLs do not.
+// op supports the operations that a test of one firewall needs: insertions, and changes of address sets and attached
+// ACLs, but not of ACLs.
 func (d *tables) op(op ovn.Op) {
 	resolve := func(refs []string) (out []string) {
 		for _, r := range refs {
@@ -120,11 +122,13 @@ func (d *tables) op(op ovn.Op) {
 	}
 	switch op.Table {
 	case "ACL":
-		d.rows.ACLs = append(d.rows.ACLs, ovn.ACL{UUID: uuid, Name: text("name"), Direction: text("direction"), Match: text("match"), Action: text("action"),
-			Meter: text("meter"), Priority: op.Columns["priority"].(int), IDs: ids})
+		d.rows.ACLs = append(d.rows.ACLs,
+			ovn.ACL{UUID: uuid, Name: text("name"), Direction: text("direction"), Match: text("match"), Action: text("action"),
+				Meter: text("meter"), Priority: op.Columns["priority"].(int), IDs: ids})
 	case "Port_Group":
 		if op.Verb == ovn.Insert {
-			d.rows.Groups = append(d.rows.Groups, ovn.PortGroup{UUID: uuid, Name: text("name"), ACLs: resolve(op.Columns["acls"].([]string)), IDs: ids})
+			d.rows.Groups = append(d.rows.Groups,
+				ovn.PortGroup{UUID: uuid, Name: text("name"), ACLs: resolve(op.Columns["acls"].([]string)), IDs: ids})
 			return
 		}
 		change(&d.rows.Groups[0].ACLs, resolve(op.Values))
@@ -132,7 +136,9 @@ func (d *tables) op(op ovn.Op) {
 		i := slices.IndexFunc(d.rows.Sets, func(s ovn.AddressSet) bool { return s.UUID == uuid })
 		switch op.Verb {
 		case ovn.Insert:
-			d.rows.Sets = append(d.rows.Sets, ovn.AddressSet{UUID: uuid, Name: text("name"), Addresses: slices.Clone(op.Columns["addresses"].([]string)), IDs: ids})
+			d.rows.Sets = append(d.rows.Sets,
+				ovn.AddressSet{UUID: uuid, Name: text("name"), Addresses: slices.Clone(op.Columns["addresses"].([]string)),
+					IDs: ids})
 		case ovn.Delete:
 			d.rows.Sets = slices.Delete(d.rows.Sets, i, i+1)
 		default:
@@ -167,7 +173,7 @@ func (d *tables) Extend(_ context.Context, sets map[string][]string) (ovn.Mark, 
 func (d *tables) Confirm(ctx context.Context, m ovn.Mark) error {
 	for {
 		d.mu.Lock()
-		hv, moved, epoch := d.hv, d.moved, d.epoch
+		hv, progress, epoch := d.hv, d.progress, d.epoch
 		d.mu.Unlock()
 		switch {
 		case m == ovn.Mark{}:
@@ -180,20 +186,20 @@ func (d *tables) Confirm(ctx context.Context, m ovn.Mark) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-moved:
+		case <-progress:
 		}
 	}
 }
 
-// set are the addresses that the switch has of a name.
+// set returns the addresses of a name in the switch.
 func (d *tables) set(p enforce.Pattern) []netip.Addr {
-	rows, _, _, _ := d.Have(context.Background())
+	rows, _, _, _ := d.Read(context.Background())
 	all, _ := rows.Addresses()
 	return all[p]
 }
 
 func (d *tables) kept(p enforce.Pattern) []netip.Addr {
-	rows, _, _, _ := d.Have(context.Background())
+	rows, _, _, _ := d.Read(context.Background())
 	_, all := rows.Addresses()
 	return all[p]
 }

@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Handler is what an agent does with what it is told. Its methods are called from several goroutines.
+// Handler performs the requests that an agent receives. Its methods are called from several goroutines.
 type Handler interface {
-	// Prefixes are those of the pods the agent serves, and a channel that is closed when they are no longer true.
+	// Prefixes returns the prefixes of the pods that the agent serves, and a channel that is closed when they change.
 	Prefixes() ([]netip.Prefix, <-chan struct{})
-	// Program returns when the switch has the addresses.
+	// Program blocks until the switch has the addresses.
 	Program(context.Context, Learned) error
-	// Explain tells what is known of an address of a pattern.
+	// Explain returns the state of an address of a pattern.
 	Explain(ctx context.Context, pattern string, addr netip.Addr) (Explanation, error)
 }
 
 const (
-	maxConns      = 256 // plugins, and people who ask why
-	maxStrangers  = 512 // connections that have not shown a certificate yet
-	maxOfOne      = 16  // of them from one address
-	maxPrograms   = 256 // of one connection at a time; more are not read until one is done
-	handshakeTime = 2 * time.Second
-	acceptPause   = 50 * time.Millisecond
-	maxLease      = 24 * time.Hour   // clients ask for no more, and agents refuse more
-	agentIdle     = 30 * time.Second // plugins ping every five
+	maxConns            = 256 // connections of plugins and of `explain` commands
+	maxHandshakes       = 512 // connections that have not presented a certificate yet
+	maxHandshakesPerNet = 16  // those from one address, or from one IPv6 /64
+	maxPrograms         = 256 // concurrent requests per connection; further ones are not read until one is done
+	handshakeTimeout    = 2 * time.Second
+	acceptPause         = 50 * time.Millisecond
+	maxLease            = 24 * time.Hour   // clients request at most this, and agents refuse more
+	agentIdle           = 30 * time.Second // plugins ping every five seconds
 )
 
-// Serve answers all who connect to ln, until ctx ends. It closes ln. conf asks for and checks certificates of clients; see
+// Serve handles connections to ln until ctx ends. It closes ln. conf must request and verify client certificates; see
 // Files.Server.
 func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
@@ -40,7 +40,7 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxConns)
-	d := &door{from: map[netip.Prefix]int{}}
+	d := &handshakeLimiter{from: map[netip.Prefix]int{}}
 	for {
 		conn, err := ln.Accept()
 		if err != nil {
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			sleep(ctx, acceptPause) // too many open files, or the like: that passes
+			sleep(ctx, acceptPause) // a temporary error, such as too many open files
 			continue
 		}
 		leave, ok := d.enter(conn.RemoteAddr())
@@ -61,7 +61,7 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 		wg.Go(func() {
 			defer conn.Close()
 			t := tls.Server(conn, conf)
-			hctx, cancel := context.WithTimeout(ctx, handshakeTime)
+			hctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 			err := t.HandshakeContext(hctx)
 			cancel()
 			leave()
@@ -72,29 +72,30 @@ func Serve(ctx context.Context, ln net.Listener, conf *tls.Config, h Handler) er
 			case slots <- struct{}{}:
 				_ = serve(ctx, t, h)
 				<-slots
-			default: // plugins try again
+			default: // plugins retry
 			}
 		})
 	}
 }
 
-// door counts strangers, so that those who never show a certificate keep nobody out who has one: not those of another address.
-type door struct {
+// handshakeLimiter limits unauthenticated connections per source network. Clients that never present a certificate thus
+// cannot block clients with a certificate from other networks.
+type handshakeLimiter struct {
 	mu   sync.Mutex
 	all  int
 	from map[netip.Prefix]int
 }
 
-// enter lets a stranger in, until leave is called.
-func (d *door) enter(a net.Addr) (leave func(), ok bool) {
+// enter admits a connection until leave is called.
+func (d *handshakeLimiter) enter(a net.Addr) (leave func(), ok bool) {
 	var from netip.Prefix
 	if t, ok := a.(*net.TCPAddr); ok {
 		addr := t.AddrPort().Addr().Unmap()
-		from, _ = addr.Prefix(min(addr.BitLen(), 64)) // whoever has one address of IPv6 has a network of them
+		from, _ = addr.Prefix(min(addr.BitLen(), 64)) // a client with an IPv6 address usually has a whole /64
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all >= maxStrangers || d.from[from] >= maxOfOne {
+	if d.all >= maxHandshakes || d.from[from] >= maxHandshakesPerNet {
 		return nil, false
 	}
 	d.all++
@@ -109,7 +110,7 @@ func (d *door) enter(a net.Addr) (leave func(), ok bool) {
 	}, true
 }
 
-// serve speaks with one plugin. It returns when all it started has ended.
+// serve handles one connection. It returns after all its goroutines have ended.
 func serve(ctx context.Context, conn net.Conn, h Handler) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -142,7 +143,7 @@ func serve(ctx context.Context, conn net.Conn, h Handler) error {
 	}
 }
 
-// agentStream is one plugin, seen from the agent.
+// agentStream is the connection to one plugin, on the agent's side.
 type agentStream struct {
 	*stream
 	handler Handler
@@ -150,14 +151,14 @@ type agentStream struct {
 	cancel  context.CancelCauseFunc
 }
 
-// reply queues an answer; a plugin that takes none is dropped.
+// reply queues a reply. A plugin that does not read its replies is disconnected.
 func (a *agentStream) reply(m message) {
 	if err := a.send(m); err != nil {
 		a.cancel(err)
 	}
 }
 
-// announce tells the prefixes, now and whenever they change.
+// announce sends the prefixes now and whenever they change.
 func (a *agentStream) announce(ctx context.Context) {
 	op := opHello
 	for {
@@ -175,7 +176,7 @@ func (a *agentStream) announce(ctx context.Context) {
 func (a *agentStream) handle(ctx context.Context, m message) message {
 	if m.Op == opExplain {
 		if len(m.Addrs) != 1 {
-			return message{Op: opExplained, ID: m.ID, Error: "one address is expected"}
+			return message{Op: opExplained, ID: m.ID, Error: "explain needs exactly one address"}
 		}
 		e, err := a.handler.Explain(ctx, m.Pattern, m.Addrs[0])
 		return message{Op: opExplained, ID: m.ID, Explained: &e, Error: text(err)}
@@ -187,20 +188,21 @@ func (a *agentStream) handle(ctx context.Context, m message) message {
 	return message{Op: opDone, ID: m.ID, Error: text(err)}
 }
 
-// learned is what a message says was learned, if that can be.
+// learned returns the addresses in a message, or an error if they are not valid.
 func (m message) learned() (Learned, error) {
 	if m.LeaseMS <= 0 || m.LeaseMS > maxLease.Milliseconds() {
-		return Learned{}, fmt.Errorf("a lease of %d ms: it is from 1 ms to %v", m.LeaseMS, maxLease)
+		return Learned{}, fmt.Errorf("lease of %d ms is not between 1 ms and %v", m.LeaseMS, maxLease)
 	}
 	if len(m.Addrs) == 0 || len(m.Addrs) > maxAddrs {
 		return Learned{}, fmt.Errorf("%d addresses in one message", len(m.Addrs))
 	}
 	for _, a := range m.Addrs {
 		if !a.IsValid() || a.Is4In6() || a.Zone() != "" {
-			return Learned{}, fmt.Errorf("%q is no address of a host", a)
+			return Learned{}, fmt.Errorf("%q is not a host address", a)
 		}
 	}
-	return Learned{Pattern: m.Pattern, Name: m.Name, Addrs: m.Addrs, Lease: time.Duration(m.LeaseMS) * time.Millisecond}, nil
+	return Learned{Pattern: m.Pattern, Name: m.Name, Addrs: m.Addrs, Lease: time.Duration(m.LeaseMS) * time.Millisecond},
+		nil
 }
 
 func text(err error) string {

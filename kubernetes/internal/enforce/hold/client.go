@@ -14,49 +14,50 @@ import (
 	"time"
 )
 
-// Why a reply was not held until all was programmed.
+// Reasons for which a reply was sent before all addresses were programmed.
 var (
 	ErrTimeout = errors.New("the agent did not acknowledge in time")
 	ErrBroken  = errors.New("there is no agent to wait for, or it did not answer before")
 	ErrRefused = errors.New("the agent could not program the addresses")
 )
 
-// Options of a Client.
+// Options configure a Client.
 type Options struct {
 	Dial    Dial
-	Timeout time.Duration // the longest hold
+	Timeout time.Duration // maximum hold
 	Log     *slog.Logger
 }
 
-// Dial connects to an agent, so that messages can be sent; see Files.Dial.
+// Dial connects to an agent; see Files.Dial.
 type Dial func(ctx context.Context, endpoint string) (net.Conn, error)
 
-// Client is a plugin's side: all agents, what each of them has acknowledged, and who waits for what.
+// Client is the plugin's side of the streams: all agents, the leases that each of them has acknowledged, and the
+// messages in flight.
 type Client struct {
 	opts    Options
-	changed chan struct{} // of the agents that should run; holds one
+	changed chan struct{} // signals a change of agents; has capacity one
 	view    atomic.Pointer[view]
 
-	mu     sync.Mutex // guards all below, and the making of views
-	agents map[string]*agent
-	left   map[netip.Prefix]bool // of agents that are gone: their pods may not be
+	mu       sync.Mutex // guards the fields below and the creation of views
+	agents   map[string]*agent
+	orphaned map[netip.Prefix]bool // prefixes of removed agents: their pods may still exist
 }
 
-// view is what Hold reads: never changed, swapped as a whole.
+// view is an immutable copy of the agents for Hold.
 type view struct {
 	agents []*agent
-	routes map[netip.Prefix][]*agent // none: of agents that are gone
-	bits   [2][]int                  // lengths of prefixes in routes: IPv4, IPv6
+	routes map[netip.Prefix][]*agent // a nil agent means that it was removed
+	bits   [2][]int                  // prefix lengths in routes: IPv4, IPv6
 }
 
-// NewClient makes a client that has no agents yet.
+// NewClient returns a client without agents.
 func NewClient(o Options) *Client {
-	c := &Client{opts: o, changed: make(chan struct{}, 1), agents: map[string]*agent{}, left: map[netip.Prefix]bool{}}
+	c := &Client{opts: o, changed: make(chan struct{}, 1), agents: map[string]*agent{}, orphaned: map[netip.Prefix]bool{}}
 	c.view.Store(&view{})
 	return c
 }
 
-// SetAgents says which agents there are, as HOST:PORT. What is known about those that stay is kept.
+// SetAgents sets the agents, as HOST:PORT. It keeps the state of agents that remain.
 func (c *Client) SetAgents(endpoints []string) {
 	c.mu.Lock()
 	for _, e := range endpoints {
@@ -67,7 +68,7 @@ func (c *Client) SetAgents(endpoints []string) {
 	for e, a := range c.agents {
 		if !slices.Contains(endpoints, e) {
 			delete(c.agents, e)
-			c.rememberLocked(a)
+			c.orphanLocked(a)
 			a.end()
 		}
 	}
@@ -79,17 +80,17 @@ func (c *Client) SetAgents(endpoints []string) {
 	}
 }
 
-// rememberLocked keeps the prefixes of an agent that goes, until another one has them: the agent may be replaced by a newer
-// one, and until that is there nobody programs what the pods of its node ask for.
-func (c *Client) rememberLocked(a *agent) {
+// orphanLocked keeps the prefixes of a removed agent until another agent announces them. A newer agent may replace it,
+// and until then nothing programs the addresses for the pods of its node.
+func (c *Client) orphanLocked(a *agent) {
 	for _, p := range a.announced() {
-		if len(c.left) < maxLeft {
-			c.left[p] = true
+		if len(c.orphaned) < maxOrphaned {
+			c.orphaned[p] = true
 		}
 	}
 }
 
-// buildView is called when agents or their prefixes changed.
+// buildView rebuilds the view after a change of agents or prefixes.
 func (c *Client) buildView() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,10 +103,10 @@ func (c *Client) buildViewLocked() {
 		v.agents = append(v.agents, a)
 		for _, p := range a.announced() {
 			v.add(p, a)
-			delete(c.left, p)
+			delete(c.orphaned, p)
 		}
 	}
-	for p := range c.left {
+	for p := range c.orphaned {
 		v.add(p, nil)
 	}
 	slices.SortFunc(v.agents, func(a, b *agent) int { return strings.Compare(a.endpoint, b.endpoint) })
@@ -116,7 +117,7 @@ func (c *Client) buildViewLocked() {
 	c.view.Store(v)
 }
 
-// add makes a route; of a nil agent one that leads nowhere.
+// add adds a route. A route to a nil agent leads nowhere.
 func (v *view) add(p netip.Prefix, a *agent) {
 	v.routes[p] = append(v.routes[p], a)
 	if f := familyOf(p.Addr()); !slices.Contains(v.bits[f], p.Bits()) {
@@ -124,8 +125,8 @@ func (v *view) add(p netip.Prefix, a *agent) {
 	}
 }
 
-// route are the agents that say that an address is their pod's; a nil one is an agent that is gone. There may be several, and
-// all of them count: an agent that claims the pods of another one must not be the only one that is waited for.
+// route returns the agents that announced the prefix of an address; a nil agent was removed. All of them count: an
+// agent that announces the pods of another one must not be the only one that a reply waits for.
 func (v *view) route(addr netip.Addr) []*agent {
 	addr = addr.Unmap()
 	if !addr.IsValid() {
@@ -158,23 +159,24 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// Serves reports whether addr is one of the pods that agents announced.
+// Serves reports whether addr is in a prefix that an agent announced.
 func (c *Client) Serves(addr netip.Addr) bool { return len(c.view.Load().route(addr)) > 0 }
 
-// Hold returns when the agent of the asker's node has programmed what was learned, and with nil in that case; or when that took
-// too long. All other agents are told without waiting for them. An asker that is nobody's pod waits for all agents.
-func (c *Client) Hold(ctx context.Context, asker netip.Addr, what []Learned) error {
+// Hold sends what was learned to all agents. It blocks until the agent of the client's node has programmed it, or the
+// timeout expires. If no agent announced the client's address, Hold waits for all agents.
+func (c *Client) Hold(ctx context.Context, client netip.Addr, what []Learned) error {
 	v := c.view.Load()
-	targets := v.route(asker)
+	targets := v.route(client)
 	var waits []wait
-	// Without any agent there is nobody who could have programmed it, and no more is there when the one of the asker is gone.
-	broken := len(v.agents) == 0 || len(targets) > 0 && !slices.ContainsFunc(targets, func(a *agent) bool { return a != nil })
+	// Without any agent, or without the agent of the client's node, nothing has programmed the addresses.
+	broken := len(v.agents) == 0 || len(targets) > 0 &&
+		!slices.ContainsFunc(targets, func(a *agent) bool { return a != nil })
 	for _, a := range v.agents {
 		flights, open := a.program(what)
 		switch {
 		case len(flights) == 0, len(targets) > 0 && !slices.Contains(targets, a):
 		case open:
-			// One that said whose agent it is said so of others. One that never did may be the asker's.
+			// An agent that announced prefixes does not serve this client. One that never announced any may serve it.
 			broken = broken || len(targets) > 0 || len(a.announced()) == 0
 		default:
 			waits = append(waits, wait{a, flights})
@@ -186,14 +188,14 @@ func (c *Client) Hold(ctx context.Context, asker netip.Addr, what []Learned) err
 	return ErrBroken
 }
 
-// Tell is Hold without waiting.
-func (c *Client) Tell(what []Learned) {
+// Send sends what was learned to all agents without waiting.
+func (c *Client) Send(what []Learned) {
 	for _, a := range c.view.Load().agents {
 		a.program(what)
 	}
 }
 
-// wait is an agent and what it has to acknowledge.
+// wait is an agent and the messages that it must acknowledge.
 type wait struct {
 	agent   *agent
 	flights []*flight
@@ -226,7 +228,7 @@ func (c *Client) wait(ctx context.Context, waits []wait) error {
 	return failed
 }
 
-// missed counts a hold that ran out, unless the agent was done and only others were not.
+// missed counts a timeout for the agent, unless it has acknowledged and only others have not.
 func (w wait) missed() {
 	for _, f := range w.flights {
 		select {
@@ -238,13 +240,13 @@ func (w wait) missed() {
 	}
 }
 
-// AgentState is how one agent is doing.
+// AgentState is the state of the connection to an agent.
 type AgentState struct {
 	Connected, Broken bool
 	Leases            int
 }
 
-// Agents tells how all of them are doing.
+// Agents returns the states of all agents.
 func (c *Client) Agents() []AgentState {
 	var out []AgentState
 	for _, a := range c.view.Load().agents {
@@ -253,7 +255,7 @@ func (c *Client) Agents() []AgentState {
 	return out
 }
 
-// Explain asks one agent about an address of a pattern.
+// Explain queries one agent about an address of a pattern.
 func (d Dial) Explain(ctx context.Context, endpoint, pattern string, addr netip.Addr) (Explanation, error) {
 	conn, err := d(ctx, endpoint)
 	if err != nil {
@@ -276,7 +278,7 @@ func (d Dial) Explain(ctx context.Context, endpoint, pattern string, addr netip.
 		case err != nil:
 			return Explanation{}, fmt.Errorf("ask %s: %w", endpoint, err)
 		case m.Op == opHello && m.Version != version:
-			return Explanation{}, fmt.Errorf("ask %s: it speaks version %d, not %d", endpoint, m.Version, version)
+			return Explanation{}, fmt.Errorf("ask %s: its protocol version is %d, not %d", endpoint, m.Version, version)
 		case m.Op != opExplained:
 		case m.Error != "":
 			return Explanation{}, fmt.Errorf("ask %s: %s", endpoint, m.Error)

@@ -15,11 +15,11 @@ import (
 
 const ms = time.Millisecond
 
-func one() map[string]*switchboard {
-	return map[string]*switchboard{"n1": newSwitchboard("10.1.0.0/24", "2001:db8:1::/64")}
+func one() map[string]*fakeAgent {
+	return map[string]*fakeAgent{"n1": newFakeAgent("10.1.0.0/24", "2001:db8:1::/64")}
 }
 
-// TestHold is case 41: the reply waits for the switch, and known addresses pass at once.
+// TestHold checks that the reply waits for the switch, and that known addresses pass at once.
 func TestHold(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -28,13 +28,14 @@ func TestHold(t *testing.T) {
 		r.want("10.1.0.8", "192.0.2.1", time.Minute, 0, nil)
 		r.want("2001:db8:1::9", "192.0.2.1", time.Minute, 0, nil)
 		r.want("10.1.0.8", "192.0.2.2", time.Minute, 20*ms, nil)
-		if got := agents["n1"].got[0]; got.Lease != time.Minute || got.Name != "a.example.com." || got.Pattern != "*.example.com." {
-			t.Errorf("the agent was told %+v", got)
+		if got := agents["n1"].got[0]; got.Lease != time.Minute || got.Name != "a.example.com." ||
+			got.Pattern != "*.example.com." {
+			t.Errorf("the agent got %+v", got)
 		}
 	})
 }
 
-// TestOneFlight is case 42: who asks for the same does not overtake.
+// TestOneFlight checks that a second query for the same address waits for the first message.
 func TestOneFlight(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -53,30 +54,31 @@ func TestOneFlight(t *testing.T) {
 	})
 }
 
-// TestLease: a lease lets replies pass while more than a second is left, and is renewed behind them.
+// TestLease checks that replies pass while more than a second of a lease is left, and that the lease is renewed in the
+// background.
 func TestLease(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(20*ms, nil)
 		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 20*ms, nil)
 		time.Sleep(2 * time.Second)
-		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 0, nil) // not worth a renewal
+		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 0, nil) // no renewal needed
 		if n := agents["n1"].programs(); n != 1 {
 			t.Errorf("programmed %d times", n)
 		}
 		time.Sleep(2 * time.Second)
-		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 0, nil) // renewed behind
+		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 0, nil) // renewed in the background
 		time.Sleep(6 * time.Second)
 		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 0, nil)
 		time.Sleep(8*time.Second + 20*ms)
-		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 20*ms, nil) // a second is too little
+		r.want("10.1.0.7", "192.0.2.1", 9*time.Second, 20*ms, nil) // less than a second is left
 		if n := agents["n1"].programs(); n != 4 {
 			t.Errorf("programmed %d times", n)
 		}
 	})
 }
 
-// TestRenewalThatHangs: a reply that needs what a renewal is about waits for that one.
+// TestRenewalThatHangs checks that a reply waits for a renewal in flight if it needs its address.
 func TestRenewalThatHangs(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -89,7 +91,7 @@ func TestRenewalThatHangs(t *testing.T) {
 	})
 }
 
-// TestTimeout is case 43, and that what came too late is known afterwards.
+// TestTimeout checks the timeout, and that a late acknowledgement counts afterwards.
 func TestTimeout(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -110,12 +112,13 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// TestBreaker: an agent that let three holds run out is not waited for until it answers; others do not notice.
+// TestBreaker checks that replies do not wait for an agent after three timeouts until it answers. Other agents are not
+// affected.
 func TestBreaker(t *testing.T) {
-	stopped := newSwitchboard("10.1.0.0/24")
-	agents := map[string]*switchboard{"n1": stopped, "n2": newSwitchboard("10.2.0.0/24")}
+	stopped := newFakeAgent("10.1.0.0/24")
+	agents := map[string]*fakeAgent{"n1": stopped, "n2": newFakeAgent("10.2.0.0/24")}
 	run(t, agents, func(r *rig) {
-		r.kill("n1", nil) // nobody listens: holds run out, then the breaker opens
+		r.kill("n1", nil) // no listener: holds time out, then the breaker opens
 		for i := range 3 {
 			r.want("10.1.0.7", fmt.Sprintf("192.0.2.%d", i), time.Minute, 250*ms, ErrTimeout)
 			r.want("10.2.0.7", fmt.Sprintf("192.0.2.%d", i), time.Minute, 0, nil)
@@ -123,7 +126,7 @@ func TestBreaker(t *testing.T) {
 		for i := range 100 {
 			r.want("10.1.0.7", fmt.Sprintf("192.0.2.%d", i), time.Minute, 0, ErrBroken)
 		}
-		r.want("10.9.0.7", "192.0.2.77", time.Minute, 0, nil) // nobody's pod waits for those who answer
+		r.want("10.9.0.7", "192.0.2.77", time.Minute, 0, nil) // a client of no agent waits for the agents that answer
 		r.mu.Lock()
 		r.agents["n1"] = stopped
 		r.mu.Unlock()
@@ -133,7 +136,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestBreakerPing: the same with a connection that stands while the switch does not answer.
+// TestBreakerPing checks the same with a connection that stays open while the switch does not answer.
 func TestBreakerPing(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -141,22 +144,22 @@ func TestBreakerPing(t *testing.T) {
 		for i := range 2 {
 			r.want("10.1.0.7", fmt.Sprintf("192.0.2.%d", i), time.Minute, 250*ms, ErrTimeout)
 		}
-		time.Sleep(6 * time.Second) // a ping in between is no reason to forget them
+		time.Sleep(6 * time.Second) // a ping in between does not reset the count
 		r.want("10.1.0.7", "192.0.2.2", time.Minute, 250*ms, ErrTimeout)
 		if s := r.client.Agents()[0]; !s.Broken || !s.Connected {
 			t.Errorf("agent is %+v", s)
 		}
-		synctest.Wait() // the answer to the ping
+		synctest.Wait() // the reply to the ping
 		agents["n1"].set(10*ms, nil)
 		r.want("10.1.0.7", "192.0.2.3", time.Minute, 10*ms, nil)
 	})
 }
 
-// TestSilent: a peer that takes all and says nothing is given up.
+// TestSilent checks that a peer that reads everything and sends nothing is disconnected.
 func TestSilent(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
-		mute := newSwitchboard()
+		mute := newFakeAgent()
 		mute.frozen = make(chan struct{})
 		r.kill("n1", mute)
 		time.Sleep(20 * time.Second)
@@ -169,9 +172,9 @@ func TestSilent(t *testing.T) {
 	})
 }
 
-// TestWhoWaits: a pod waits for the agent of its node, an address of nobody for all.
+// TestWhoWaits checks that a pod waits for the agent of its node, and an unknown address for all agents.
 func TestWhoWaits(t *testing.T) {
-	agents := map[string]*switchboard{"n1": newSwitchboard("10.1.0.0/16"), "n2": newSwitchboard("10.1.2.0/24", "10.2.0.0/16")}
+	agents := map[string]*fakeAgent{"n1": newFakeAgent("10.1.0.0/16"), "n2": newFakeAgent("10.1.2.0/24", "10.2.0.0/16")}
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(10*ms, nil)
 		agents["n2"].set(70*ms, nil)
@@ -182,7 +185,7 @@ func TestWhoWaits(t *testing.T) {
 		r.want("::ffff:10.1.0.7", "192.0.2.5", time.Minute, 10*ms, nil)
 		time.Sleep(time.Second)
 		if a, b := agents["n1"].programs(), agents["n2"].programs(); a != 5 || b != 5 {
-			t.Errorf("programmed %d and %d times: all agents are to be told", a, b)
+			t.Errorf("programmed %d and %d times: all agents must get it", a, b)
 		}
 		agents["n1"].move("10.3.0.0/16")
 		synctest.Wait()
@@ -193,12 +196,12 @@ func TestWhoWaits(t *testing.T) {
 	})
 }
 
-// TestRestart: an agent that comes back has nothing, and what waited is told to it.
+// TestRestart checks that a restarted agent has no leases and gets the messages in flight.
 func TestRestart(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
 		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, nil)
-		fresh := newSwitchboard("10.1.0.0/24")
+		fresh := newFakeAgent("10.1.0.0/24")
 		fresh.changed = make(chan struct{})
 		r.kill("n1", fresh)
 		synctest.Wait()
@@ -206,22 +209,22 @@ func TestRestart(t *testing.T) {
 			t.Errorf("after the restart: %v after %v", err, took)
 		}
 		if fresh.programs() != 1 {
-			t.Errorf("the new agent was told %d times", fresh.programs())
+			t.Errorf("the new agent got %d messages", fresh.programs())
 		}
 	})
 }
 
-// TestNoAgents: what nobody programmed is not said to be.
+// TestNoAgents checks that addresses that no agent programmed do not count as programmed.
 func TestNoAgents(t *testing.T) {
-	run(t, map[string]*switchboard{}, func(r *rig) {
+	run(t, map[string]*fakeAgent{}, func(r *rig) {
 		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, ErrBroken)
 	})
 }
 
-// TestAgentLeaves: nobody waits for an agent that is no longer one, and nobody takes another one for it.
+// TestAgentLeaves checks that replies do not wait for a removed agent, nor for another one in its stead.
 func TestAgentLeaves(t *testing.T) {
 	agents := one()
-	agents["n2"] = newSwitchboard("10.2.0.0/24")
+	agents["n2"] = newFakeAgent("10.2.0.0/24")
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(-1, nil)
 		go func() {
@@ -242,7 +245,7 @@ func TestAgentLeaves(t *testing.T) {
 	})
 }
 
-// TestBounds: what waits is bounded, and many addresses go in several messages.
+// TestBounds checks that messages in flight are bounded, and that many addresses need several messages.
 func TestBounds(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -250,29 +253,30 @@ func TestBounds(t *testing.T) {
 		for i := range 2*maxAddrs + 1 {
 			l.Addrs = append(l.Addrs, netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}))
 		}
-		if err := r.client.Hold(r.ctx, netip.MustParseAddr("10.1.0.7"), []Learned{l}); err != nil || agents["n1"].programs() != 3 {
+		if err := r.client.Hold(r.ctx, netip.MustParseAddr("10.1.0.7"), []Learned{l}); err != nil ||
+			agents["n1"].programs() != 3 {
 			t.Errorf("many addresses: %v in %d messages", err, agents["n1"].programs())
 		}
 		r.kill("n1", nil)
 		synctest.Wait()
 		for i := range maxFlights + 10 {
-			r.client.Tell(learned(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}).String(), time.Minute))
+			r.client.Send(learned(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}).String(), time.Minute))
 		}
 		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, ErrBroken)
-		time.Sleep(2 * flightLife)
+		time.Sleep(2 * flightTimeout)
 		if n := r.flights(); n != 0 {
 			t.Errorf("%d flights are still waited for", n)
 		}
 	})
 }
 
-// TestHostileLines: what is no message ends the connection, on either side, and nothing else.
+// TestHostileLines checks that an invalid message ends the connection, on either side, and nothing else.
 func TestHostileLines(t *testing.T) {
 	for _, line := range []string{"no JSON\n", `{"op":"program","addrs":["x"]}` + "\n", strings.Repeat("x", maxLine+1)} {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
 			ended := make(chan error, 1)
-			go func() { ended <- serve(t.Context(), far, newSwitchboard()) }()
+			go func() { ended <- serve(t.Context(), far, newFakeAgent()) }()
 			go func() { _, _ = near.Write([]byte(line)) }()
 			buf := make([]byte, 1000)
 			for {
@@ -307,7 +311,8 @@ func TestExplain(t *testing.T) {
 		if want := (Explanation{"n1", true, time.Minute, 3 * time.Second}); err != nil || got != want {
 			t.Errorf("Explain = %+v, %v, want %+v", got, err, want)
 		}
-		if _, err := o.Explain(r.ctx, "n1", "other.", netip.MustParseAddr("192.0.2.1")); err == nil || !strings.Contains(err.Error(), "no such pattern") {
+		if _, err := o.Explain(r.ctx, "n1", "other.", netip.MustParseAddr("192.0.2.1")); err == nil ||
+			!strings.Contains(err.Error(), "no such pattern") {
 			t.Errorf("Explain = %v", err)
 		}
 	})

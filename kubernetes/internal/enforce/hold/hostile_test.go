@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// TestNeverSeen: an asker that is nobody's may be a pod of an agent that was never heard of, however often that was not there.
+// TestNeverSeen checks that an unknown client may be a pod of an agent that never connected, however often it was
+// missing.
 func TestNeverSeen(t *testing.T) {
-	agents := map[string]*switchboard{"n1": newSwitchboard(), "n2": newSwitchboard("10.2.0.0/24")}
+	agents := map[string]*fakeAgent{"n1": newFakeAgent(), "n2": newFakeAgent("10.2.0.0/24")}
 	agents["n1"].frozen = make(chan struct{})
 	run(t, agents, func(r *rig) {
 		for range 3 {
@@ -26,15 +27,15 @@ func TestNeverSeen(t *testing.T) {
 		r.want("10.1.0.7", "192.0.2.1", time.Minute, 0, ErrBroken)
 		r.want("10.2.0.7", "192.0.2.1", time.Minute, 0, nil)
 		agents["n2"].set(20*ms, nil)
-		r.want("10.1.0.7", "192.0.2.2", time.Minute, 20*ms, ErrBroken) // of the others it waits for those who answer
+		r.want("10.1.0.7", "192.0.2.2", time.Minute, 20*ms, ErrBroken) // it waits for the other agents that answer
 	})
 }
 
-// TestClaims: an agent that claims the pods of another one does not let their replies go.
+// TestClaims checks that an agent that announces the pods of another one does not release their replies.
 func TestClaims(t *testing.T) {
 	for _, claim := range []string{"10.1.0.0/24", "10.1.0.7/32", "10.0.0.0/8"} {
 		agents := one()
-		agents["n2"] = newSwitchboard(claim)
+		agents["n2"] = newFakeAgent(claim)
 		run(t, agents, func(r *rig) {
 			agents["n1"].set(70*ms, nil)
 			r.want("10.1.0.7", "192.0.2.1", time.Minute, 70*ms, nil)
@@ -42,10 +43,10 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestAllTheWorld: an agent cannot make all addresses ones of pods.
-func TestAllTheWorld(t *testing.T) {
+// TestHugePrefixes checks that an agent cannot turn all addresses into pod addresses.
+func TestHugePrefixes(t *testing.T) {
 	agents := one()
-	agents["n2"] = newSwitchboard("0.0.0.0/0", "128.0.0.0/1", "::/0", "2000::/3", "10.2.0.9/24")
+	agents["n2"] = newFakeAgent("0.0.0.0/0", "128.0.0.0/1", "::/0", "2000::/3", "10.2.0.9/24")
 	run(t, agents, func(r *rig) {
 		for _, a := range []string{"192.0.2.1", "2001:db8::1"} {
 			if r.client.Serves(netip.MustParseAddr(a)) {
@@ -58,7 +59,7 @@ func TestAllTheWorld(t *testing.T) {
 	})
 }
 
-// TestManyWaited: an agent that was away while many addresses were learned is told all of them when it is back.
+// TestManyWaited checks that a returning agent gets all addresses that were learned meanwhile.
 func TestManyWaited(t *testing.T) {
 	agents := one()
 	back := agents["n1"]
@@ -66,7 +67,7 @@ func TestManyWaited(t *testing.T) {
 		r.kill("n1", nil)
 		synctest.Wait()
 		for i := range maxFlights - 1 {
-			r.client.Tell(learned(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}).String(), time.Minute))
+			r.client.Send(learned(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}).String(), time.Minute))
 		}
 		r.mu.Lock()
 		r.agents["n1"] = back
@@ -80,7 +81,7 @@ func TestManyWaited(t *testing.T) {
 	})
 }
 
-// TestLongLease: a lease does not end before a client may have used the last answer, however long that is good for.
+// TestLongLease checks that a lease does not end before clients may use the last answer, however long that is.
 func TestLongLease(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -99,30 +100,31 @@ func TestLongLease(t *testing.T) {
 		}
 		r.want("10.1.0.7", "192.0.2.2", 70*365*24*time.Hour, 0, nil)
 		if got := agents["n1"].got[2].Lease; got != maxLease {
-			t.Errorf("a lease of %v was asked for", got)
+			t.Errorf("lease of %v was asked for", got)
 		}
 	})
 }
 
-// TestHostilePrograms: what cannot have been learned does not come to the agent.
+// TestHostilePrograms checks that invalid addresses and leases do not reach the handler.
 func TestHostilePrograms(t *testing.T) {
-	good := message{Op: opProgram, ID: 7, Pattern: "*.example.com.", Name: "a.example.com.", Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, LeaseMS: 1000}
+	good := message{Op: opProgram, ID: 7, Pattern: "*.example.com.", Name: "a.example.com.",
+		Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, LeaseMS: 1000}
 	tests := map[string]func(*message){
-		"":                       func(*message) {},
-		"a lease of 0 ms":        func(m *message) { m.LeaseMS = 0 },
-		"a lease of -1 ms":       func(m *message) { m.LeaseMS = -1 },
-		"a lease of 31536000000": func(m *message) { m.LeaseMS = 31536000000 },
-		"a lease of 92233720368": func(m *message) { m.LeaseMS = 1<<63 - 1 },
-		"0 addresses":            func(m *message) { m.Addrs = nil },
-		"1001 addresses":         func(m *message) { m.Addrs = slices.Repeat(m.Addrs, maxAddrs+1) },
-		"\"invalid IP\"":         func(m *message) { m.Addrs = []netip.Addr{{}} },
-		"\"::ffff:192.0.2.1\"":   func(m *message) { m.Addrs = []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.1")} },
-		"\"fe80::1%eth0\"":       func(m *message) { m.Addrs = []netip.Addr{netip.MustParseAddr("fe80::1%eth0")} },
+		"":                     func(*message) {},
+		"lease of 0 ms":        func(m *message) { m.LeaseMS = 0 },
+		"lease of -1 ms":       func(m *message) { m.LeaseMS = -1 },
+		"lease of 31536000000": func(m *message) { m.LeaseMS = 31536000000 },
+		"lease of 92233720368": func(m *message) { m.LeaseMS = 1<<63 - 1 },
+		"0 addresses":          func(m *message) { m.Addrs = nil },
+		"1001 addresses":       func(m *message) { m.Addrs = slices.Repeat(m.Addrs, maxAddrs+1) },
+		"\"invalid IP\"":       func(m *message) { m.Addrs = []netip.Addr{{}} },
+		"\"::ffff:192.0.2.1\"": func(m *message) { m.Addrs = []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.1")} },
+		"\"fe80::1%eth0\"":     func(m *message) { m.Addrs = []netip.Addr{netip.MustParseAddr("fe80::1%eth0")} },
 	}
 	for want, change := range tests {
 		m := good
 		change(&m)
-		s := newSwitchboard()
+		s := newFakeAgent()
 		got := (&agentStream{handler: s}).handle(t.Context(), m)
 		if got.Op != opDone || got.ID != 7 || !strings.HasPrefix(got.Error, want) || s.programs() != 0 != (want == "") {
 			line, _ := json.Marshal(got)
@@ -131,13 +133,13 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
-// TestAcceptFails: a listener that fails for a while is not given up.
+// TestAcceptFails checks that a listener with temporary errors is not given up.
 func TestAcceptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &tiredListener{closed: make(chan struct{})}
 		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, l, &tls.Config{}, newSwitchboard()) }()
+		go func() { ended <- Serve(ctx, l, &tls.Config{}, newFakeAgent()) }()
 		time.Sleep(time.Second)
 		select {
 		case err := <-ended:
@@ -151,7 +153,7 @@ func TestAcceptFails(t *testing.T) {
 	})
 }
 
-// tiredListener has no files left, until it is closed.
+// tiredListener fails with too many open files until it is closed.
 type tiredListener struct{ closed chan struct{} }
 
 func (l *tiredListener) Accept() (net.Conn, error) {
@@ -165,7 +167,7 @@ func (l *tiredListener) Accept() (net.Conn, error) {
 func (l *tiredListener) Close() error   { close(l.closed); return nil }
 func (l *tiredListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestLeaseBound: leases there is no room for are not remembered, so that replies wait again.
+// TestLeaseBound checks that leases over the limit are not remembered, so that replies wait again.
 func TestLeaseBound(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
@@ -179,24 +181,24 @@ func TestLeaseBound(t *testing.T) {
 	})
 }
 
-// TestDoor: those who connect and say nothing keep others out neither for long nor from everywhere.
-func TestDoor(t *testing.T) {
-	d := &door{from: map[netip.Prefix]int{}}
+// TestHandshakeLimit checks that silent connections block others neither for long nor from other networks.
+func TestHandshakeLimit(t *testing.T) {
+	d := &handshakeLimiter{from: map[netip.Prefix]int{}}
 	enter := func(addr string) (func(), bool) {
 		return d.enter(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 1)))
 	}
 	var leave []func()
-	for i := range 2 * maxOfOne {
+	for i := range 2 * maxHandshakesPerNet {
 		l, ok := enter("192.0.2.1")
-		if ok != (i < maxOfOne) {
+		if ok != (i < maxHandshakesPerNet) {
 			t.Fatalf("stranger %d is let in: %v", i, ok)
 		}
 		if ok {
 			leave = append(leave, l)
 		}
 	}
-	for i := range 2 * maxOfOne {
-		if _, ok := enter(fmt.Sprintf("2001:db8::%d", i)); ok != (i < maxOfOne) {
+	for i := range 2 * maxHandshakesPerNet {
+		if _, ok := enter(fmt.Sprintf("2001:db8::%d", i)); ok != (i < maxHandshakesPerNet) {
 			t.Fatalf("stranger %d of a network is let in: %v", i, ok)
 		}
 	}
@@ -209,38 +211,39 @@ func TestDoor(t *testing.T) {
 	if _, ok := enter("::ffff:192.0.2.1"); !ok {
 		t.Error("nobody is let in when all have left")
 	}
-	for i := range 2 * maxStrangers {
+	for i := range 2 * maxHandshakes {
 		enter(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}).String())
 	}
-	if d.all != maxStrangers {
+	if d.all != maxHandshakes {
 		t.Errorf("%d strangers", d.all)
 	}
 }
 
-// TestLongerMeanwhile: who asks for a longer lease while a shorter one is on its way waits for that one, and gets the longer one behind it.
+// TestLongerMeanwhile checks a request for a longer lease while a shorter one is in flight: it waits for the shorter
+// one, and the longer one follows.
 func TestLongerMeanwhile(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(100*ms, nil)
-		r.client.Tell(learned("192.0.2.1", 6*time.Second))
+		r.client.Send(learned("192.0.2.1", 6*time.Second))
 		time.Sleep(50 * ms)
 		r.want("10.1.0.7", "192.0.2.1", time.Minute, 50*ms, nil)
-		r.client.Tell(learned("192.0.2.1", 59*time.Second))
+		r.client.Send(learned("192.0.2.1", 59*time.Second))
 		time.Sleep(30 * time.Second)
 		r.want("10.1.0.7", "192.0.2.1", 6*time.Second, 0, nil)
 		if n := agents["n1"].programs(); n != 2 || agents["n1"].got[1].Lease != time.Minute {
-			t.Errorf("the agent was told %+v", agents["n1"].got)
+			t.Errorf("the agent got %+v", agents["n1"].got)
 		}
 	})
 }
 
-// TestOneAtATime: what hangs is not sent again and again.
+// TestOneAtATime checks that a message in flight is not sent repeatedly.
 func TestOneAtATime(t *testing.T) {
 	agents := one()
 	run(t, agents, func(r *rig) {
 		agents["n1"].set(-1, nil)
 		for range 9 {
-			r.client.Tell(learned("192.0.2.1", 10*time.Second))
+			r.client.Send(learned("192.0.2.1", 10*time.Second))
 			time.Sleep(time.Second)
 		}
 		if n := agents["n1"].programs(); n != 1 {

@@ -12,71 +12,72 @@ import (
 )
 
 const (
-	maxFlights = 4096 // of one agent; more holds than that end at once
-	// Leases beyond these are not remembered: their addresses are told again, and replies with them held again. They are for
-	// all agents together, each of which has a share, but not too small a one. One takes 150 octets, and whoever answers with thousands of
-	// addresses for each of many names can have as many of them as there may be.
+	maxFlights = 4096 // per agent; further holds fail at once
+	// Leases beyond maxLeases are not remembered: their addresses are sent again, and replies with them are held again.
+	// The limit is for all agents together. Each agent has an equal share, but at least minLeases. A lease takes 150
+	// bytes. A server that returns thousands of addresses for each of many names can fill the limit.
 	maxLeases, minLeases = 500_000, 5_000
-	maxLeft              = 10_000 // prefixes of agents that are gone
-	flightLife           = 10 * time.Second
+	maxOrphaned          = 10_000 // prefixes of removed agents
+	flightTimeout        = 10 * time.Second
 	pingEvery            = 5 * time.Second
 	pingBroken           = time.Second
 	clientIdle           = 15 * time.Second
 	minBackoff           = 100 * time.Millisecond
-	maxBackoff           = time.Second // so that an agent that comes back is waited for within a second
-	tripAfter            = 3           // holds in a row that ran out
-	leaseSlack           = time.Second // of a lease must be left for a reply to pass at once
-	// maxLag is by how much a lease may be shorter than a new answer asks for without being renewed. Those who lease add as
-	// much to the time for which clients may use an address, so that no client ever has one whose lease is over.
+	maxBackoff           = time.Second // short, so that replies wait for a returning agent within a second
+	tripAfter            = 3           // consecutive timeouts
+	leaseSlack           = time.Second // a reply passes only if this much of its lease is left
+	// maxLag is the difference up to which a lease may be shorter than that of a new answer without being renewed. Callers
+	// add as much to the time for which clients may use an address, so that no client uses an address without a lease.
 	maxLag = 5 * time.Second
 )
 
-// agent is one agent, seen from a plugin.
+// agent is the state of one agent, on the plugin's side.
 type agent struct {
 	endpoint string
 	client   *Client
 	started  atomic.Bool
-	room     atomic.Int64    // for leases
-	gone     context.Context // ends when the agent is no longer one of ours
+	room     atomic.Int64    // maximum number of leases
+	removed  context.Context // ends when the agent is removed
 	end      context.CancelFunc
 
-	mu       sync.Mutex // guards all below; never held while waiting
-	stream   *stream    // nil: not connected
+	mu       sync.Mutex // guards the fields below; never held while waiting
+	stream   *stream    // nil if not connected
 	drop     context.CancelCauseFunc
 	prefixes []netip.Prefix
 	flights  map[key]*flight
 	byID     map[uint64]*flight
-	leases   map[key]time.Time // until when, by our own clock
+	leases   map[key]time.Time // end of each lease, by the local clock
 	misses   int
-	open     bool   // the breaker: not waited for
-	trial    uint64 // the ping that closes it again
+	open     bool   // circuit breaker: replies do not wait for this agent
+	trial    uint64 // id of the ping whose reply closes the breaker
 	lastID   uint64
 }
 
-// key is one address of one pattern. There is one flight at a time for it, which all who need it wait for.
+// key is an address of a pattern. There is at most one flight per key, and all replies that need it wait for it.
 type key struct {
 	pattern string
 	addr    netip.Addr
 }
 
-// flight is one message that waits for its acknowledgement.
+// flight is a message that is not acknowledged yet.
 type flight struct {
 	id   uint64
 	what Learned
 	born time.Time
 	sent time.Time
 	done chan struct{} // closed when it is acknowledged or given up
-	err  error         // to be read after that
+	err  error         // valid after done is closed
 }
 
 func newAgent(endpoint string, c *Client) *agent {
-	a := &agent{endpoint: endpoint, client: c, flights: map[key]*flight{}, byID: map[uint64]*flight{}, leases: map[key]time.Time{}}
-	a.gone, a.end = context.WithCancel(context.Background())
+	a := &agent{endpoint: endpoint, client: c, flights: map[key]*flight{}, byID: map[uint64]*flight{},
+		leases: map[key]time.Time{}}
+	a.removed, a.end = context.WithCancel(context.Background())
 	return a
 }
 
-// program starts flights for what the agent does not have, and returns those that a reply must wait for: not the ones that
-// only renew a lease. open says that nobody should wait.
+// program starts flights for the addresses that the agent does not have. It returns the flights that a reply must wait
+// for, without those that only renew a lease. open reports that replies must not wait.
 func (a *agent) program(what []Learned) (waits []*flight, open bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +96,7 @@ func (a *agent) programLocked(waits []*flight, l Learned, now time.Time) []*flig
 		k := key{l.Pattern, addr}
 		until := a.leases[k]
 		known := until.Sub(now) > leaseSlack
-		// A third: often enough that no reply waits for a renewal, seldom enough that a busy name costs little.
+		// A third of the lease: early enough that no reply waits for a renewal, late enough that a busy name costs little.
 		lag := min(l.Lease/3, maxLag)
 		if f := a.flights[k]; f != nil {
 			if !known && !slices.Contains(waits, f) {
@@ -127,7 +128,7 @@ func (a *agent) startLocked(l Learned, now time.Time) *flight {
 	a.lastID++
 	f := &flight{id: a.lastID, what: l, born: now, done: make(chan struct{})}
 	if len(a.byID) >= maxFlights {
-		f.err = fmt.Errorf("%w: too many wait for it", ErrBroken)
+		f.err = fmt.Errorf("%w: too many messages in flight", ErrBroken)
 		close(f.done)
 		return f
 	}
@@ -142,7 +143,8 @@ func (a *agent) startLocked(l Learned, now time.Time) *flight {
 // sendLocked sends a flight, or leaves it to the next connection.
 func (a *agent) sendLocked(f *flight, now time.Time) {
 	f.sent = now
-	a.queueLocked(message{Op: opProgram, ID: f.id, Pattern: f.what.Pattern, Name: f.what.Name, Addrs: f.what.Addrs, LeaseMS: f.what.Lease.Milliseconds()})
+	a.queueLocked(message{Op: opProgram, ID: f.id, Pattern: f.what.Pattern, Name: f.what.Name, Addrs: f.what.Addrs,
+		LeaseMS: f.what.Lease.Milliseconds()})
 }
 
 func (a *agent) queueLocked(m message) {
@@ -154,7 +156,7 @@ func (a *agent) queueLocked(m message) {
 	}
 }
 
-// endLocked ends a flight. The lease counts from when it was sent, which is before the agent began to count.
+// endLocked ends a flight. The lease counts from the time of sending, which is before the agent's start.
 func (a *agent) endLocked(f *flight, err error) {
 	delete(a.byID, f.id)
 	for _, addr := range f.what.Addrs {
@@ -170,14 +172,15 @@ func (a *agent) endLocked(f *flight, err error) {
 	close(f.done)
 }
 
-// miss counts a hold that ran out. After some in a row the agent is not waited for until it answers a ping.
+// miss counts a timeout. After tripAfter consecutive ones, replies do not wait for the agent until it answers a ping.
 func (a *agent) miss() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.misses++
 	if a.misses >= tripAfter && !a.open {
 		a.open = true
-		a.client.opts.Log.Warn("agent is not waited for until it answers", "agent", a.endpoint)
+		a.client.opts.Log.Warn("agent did not answer in time; replies do not wait for it until it answers", "agent",
+			a.endpoint)
 		a.lastID++
 		a.trial = a.lastID
 		a.queueLocked(message{Op: opPing, ID: a.trial})
@@ -203,11 +206,11 @@ func (a *agent) state() AgentState {
 	return AgentState{a.stream != nil, a.open, len(a.leases)}
 }
 
-// run keeps a connection until ctx ends or the agent is gone.
+// run keeps a connection until ctx ends or the agent is removed.
 func (a *agent) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(a.gone, cancel)
+	stop := context.AfterFunc(a.removed, cancel)
 	defer stop()
 	defer a.abandon(ErrBroken, func(*flight) bool { return true })
 	backoff := minBackoff
@@ -221,13 +224,13 @@ func (a *agent) run(ctx context.Context) {
 		if time.Since(began) > maxBackoff {
 			backoff = minBackoff
 		}
-		a.abandon(ErrBroken, func(f *flight) bool { return time.Since(f.born) > flightLife })
+		a.abandon(ErrBroken, func(f *flight) bool { return time.Since(f.born) > flightTimeout })
 		sleep(ctx, backoff/2+rand.N(backoff/2))
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// abandon ends the flights that are not to go on.
+// abandon ends the flights for which which returns true.
 func (a *agent) abandon(err error, which func(*flight) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

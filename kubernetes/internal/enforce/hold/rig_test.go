@@ -12,40 +12,40 @@ import (
 	"time"
 )
 
-// switchboard is an agent whose switch takes as long as a test says.
-type switchboard struct {
+// fakeAgent is an agent whose switch takes as long as the test says.
+type fakeAgent struct {
 	mu       sync.Mutex
 	prefixes []netip.Prefix
 	changed  chan struct{}
-	took     time.Duration // for a Program; negative: for ever
+	took     time.Duration // duration of a Program; negative means forever
 	err      error
 	got      []Learned
-	frozen   chan struct{} // not nil: nothing is answered, as by a process that is stopped
+	frozen   chan struct{} // not nil: nothing is answered, like a stopped process
 }
 
-func newSwitchboard(prefixes ...string) *switchboard {
-	s := &switchboard{changed: make(chan struct{})}
+func newFakeAgent(prefixes ...string) *fakeAgent {
+	s := &fakeAgent{changed: make(chan struct{})}
 	for _, p := range prefixes {
 		s.prefixes = append(s.prefixes, netip.MustParsePrefix(p))
 	}
 	return s
 }
 
-func (s *switchboard) Prefixes() ([]netip.Prefix, <-chan struct{}) {
+func (s *fakeAgent) Prefixes() ([]netip.Prefix, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prefixes, s.changed
 }
 
-func (s *switchboard) move(prefixes ...string) {
+func (s *fakeAgent) move(prefixes ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prefixes = newSwitchboard(prefixes...).prefixes
+	s.prefixes = newFakeAgent(prefixes...).prefixes
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-func (s *switchboard) Program(ctx context.Context, l Learned) error {
+func (s *fakeAgent) Program(ctx context.Context, l Learned) error {
 	s.mu.Lock()
 	s.got = append(s.got, l)
 	took, err := s.took, s.err
@@ -58,45 +58,47 @@ func (s *switchboard) Program(ctx context.Context, l Learned) error {
 	return err
 }
 
-func (s *switchboard) Explain(_ context.Context, pattern string, addr netip.Addr) (Explanation, error) {
+func (s *fakeAgent) Explain(_ context.Context, pattern string, addr netip.Addr) (Explanation, error) {
 	if pattern != "*.example.com." {
 		return Explanation{}, errors.New("no such pattern")
 	}
-	return Explanation{Node: "n1", Programmed: addr == netip.MustParseAddr("192.0.2.1"), Age: time.Minute, Lease: 3 * time.Second}, nil
+	return Explanation{Node: "n1", Programmed: addr == netip.MustParseAddr("192.0.2.1"), Age: time.Minute,
+		Lease: 3 * time.Second}, nil
 }
 
-func (s *switchboard) set(took time.Duration, err error) {
+func (s *fakeAgent) set(took time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.took, s.err = took, err
 }
 
-func (s *switchboard) programs() int {
+func (s *fakeAgent) programs() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.got)
 }
 
-// rig is a client, and agents on pipes.
+// rig is a client with agents on pipes.
 type rig struct {
 	t      *testing.T
 	ctx    context.Context
 	client *Client
 	mu     sync.Mutex
-	agents map[string]*switchboard
+	agents map[string]*fakeAgent
 	conns  map[string]net.Conn // the agents' ends
 	dials  int
 	wg     sync.WaitGroup
 }
 
-// run gives f a rig whose agents are called by their names, in a bubble. It ends when all goroutines of both sides have.
-func run(t *testing.T, agents map[string]*switchboard, f func(*rig)) {
+// run calls f with a rig whose agents have the given names, in a synctest bubble. It returns after all goroutines of
+// both sides have ended.
+func run(t *testing.T, agents map[string]*fakeAgent, f func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &rig{t: t, ctx: ctx, agents: agents, conns: map[string]net.Conn{}}
 		for _, a := range agents {
-			a.changed = make(chan struct{}) // of this bubble
+			a.changed = make(chan struct{}) // belongs to this bubble
 		}
 		r.client = NewClient(Options{Dial: r.dial, Timeout: 250 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 		var names []string
@@ -129,34 +131,35 @@ func (r *rig) dial(ctx context.Context, endpoint string) (net.Conn, error) {
 	return near, nil
 }
 
-// kill breaks the connection to an agent; with false nobody listens there any more.
-func (r *rig) kill(name string, back *switchboard) {
+// kill breaks the connection to an agent. If back is nil, nothing listens there afterwards.
+func (r *rig) kill(name string, back *fakeAgent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.agents[name] = back
 	r.conns[name].Close()
 }
 
-// learned is one address of a pattern.
+// learned returns one address of a pattern.
 func learned(addr string, lease time.Duration) []Learned {
-	return []Learned{{Pattern: "*.example.com.", Name: "a.example.com.", Addrs: []netip.Addr{netip.MustParseAddr(addr)}, Lease: lease}}
+	return []Learned{{Pattern: "*.example.com.", Name: "a.example.com.", Addrs: []netip.Addr{netip.MustParseAddr(addr)},
+		Lease: lease}}
 }
 
-// hold is Hold, and how long it took.
-func (r *rig) hold(asker, addr string, lease time.Duration) (time.Duration, error) {
+// hold calls Hold and returns its duration.
+func (r *rig) hold(client, addr string, lease time.Duration) (time.Duration, error) {
 	began := time.Now()
-	err := r.client.Hold(r.ctx, netip.MustParseAddr(asker), learned(addr, lease))
+	err := r.client.Hold(r.ctx, netip.MustParseAddr(client), learned(addr, lease))
 	return time.Since(began), err
 }
 
-func (r *rig) want(asker, addr string, lease, took time.Duration, want error) {
+func (r *rig) want(client, addr string, lease, took time.Duration, want error) {
 	r.t.Helper()
-	if got, err := r.hold(asker, addr, lease); got != took || !errors.Is(err, want) {
-		r.t.Errorf("Hold(%s, %s) = %v after %v, want %v after %v", asker, addr, err, got, want, took)
+	if got, err := r.hold(client, addr, lease); got != took || !errors.Is(err, want) {
+		r.t.Errorf("Hold(%s, %s) = %v after %v, want %v after %v", client, addr, err, got, want, took)
 	}
 }
 
-// flights are the messages to the only agent that wait for their acknowledgement.
+// flights returns the number of messages in flight to the only agent.
 func (r *rig) flights() int {
 	a := r.client.view.Load().agents[0]
 	a.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// connect is one connection to an agent, from its beginning to its end.
+// connect runs one connection to an agent.
 func (a *agent) connect(ctx context.Context) error {
-	dctx, cancelDial := context.WithTimeout(ctx, handshakeTime)
+	dctx, cancelDial := context.WithTimeout(ctx, handshakeTimeout)
 	conn, err := a.client.opts.Dial(dctx, a.endpoint)
 	cancelDial()
 	if err != nil {
@@ -28,16 +28,16 @@ func (a *agent) connect(ctx context.Context) error {
 	defer drop(nil)
 	s := newStream(conn)
 	wg.Go(func() { drop(s.write(ctx)) })
-	hello, err := s.read(handshakeTime)
+	hello, err := s.read(handshakeTimeout)
 	if err != nil {
 		return fmt.Errorf("no hello: %w", err)
 	}
 	if hello.Op != opHello || hello.Version != version {
-		return fmt.Errorf("it says %q of version %d, not hello of version %d", hello.Op, hello.Version, version)
+		return fmt.Errorf("first message is %q with version %d, not hello with version %d", hello.Op, hello.Version, version)
 	}
 	a.attach(s, drop, hello)
 	defer a.detach()
-	wg.Go(func() { a.pings(ctx) })
+	wg.Go(func() { a.pingLoop(ctx) })
 	for {
 		m, err := s.read(clientIdle)
 		if err != nil {
@@ -46,16 +46,16 @@ func (a *agent) connect(ctx context.Context) error {
 			}
 			return err
 		}
-		a.take(m)
+		a.handle(m)
 	}
 }
 
-// attach begins with a new connection: all that waits is sent again. Leases are gone with the old one, since the agent may
-// have started anew.
+// attach starts a new connection and sends all flights again. It deletes the leases, because the agent may have
+// restarted.
 func (a *agent) attach(s *stream, drop context.CancelCauseFunc, hello message) {
 	a.mu.Lock()
 	a.stream, a.drop = s, drop
-	a.prefixes = sane(hello.Prefixes)
+	a.prefixes = plausible(hello.Prefixes)
 	clear(a.leases)
 	a.closeBreakerLocked()
 	now := time.Now()
@@ -67,7 +67,7 @@ func (a *agent) attach(s *stream, drop context.CancelCauseFunc, hello message) {
 	a.client.buildView()
 }
 
-// flightsLocked are all flights, oldest first.
+// flightsLocked returns all flights, oldest first.
 func (a *agent) flightsLocked() []*flight {
 	return slices.SortedFunc(maps.Values(a.byID), func(x, y *flight) int { return cmp.Compare(x.id, y.id) })
 }
@@ -79,9 +79,9 @@ func (a *agent) detach() {
 	clear(a.leases)
 }
 
-// sane are the prefixes that can be those of a node's pods. One that has half the world in it would make all addresses ones
-// of pods, which no answer may lead to.
-func sane(prefixes []netip.Prefix) []netip.Prefix {
+// plausible returns the prefixes that can belong to a node's pods. A very short prefix would make most addresses pod
+// addresses, which answers must not contain.
+func plausible(prefixes []netip.Prefix) []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range prefixes {
 		if p = p.Masked(); p.IsValid() && p.Bits() >= minBits[familyOf(p.Addr())] {
@@ -91,15 +91,15 @@ func sane(prefixes []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-// minBits are the shortest prefixes that are believed, of IPv4 and IPv6. A whole cluster has 10.0.0.0/8 at most.
+// minBits are the shortest accepted prefix lengths of IPv4 and IPv6. A whole cluster has at most 10.0.0.0/8.
 var minBits = [2]int{8, 16}
 
-// take is one message of the agent.
-func (a *agent) take(m message) {
+// handle processes one message of the agent.
+func (a *agent) handle(m message) {
 	switch m.Op {
 	case opPrefixes:
 		a.mu.Lock()
-		a.prefixes = sane(m.Prefixes)
+		a.prefixes = plausible(m.Prefixes)
 		a.mu.Unlock()
 		a.client.buildView()
 	case opPong:
@@ -113,7 +113,7 @@ func (a *agent) take(m message) {
 		defer a.mu.Unlock()
 		f := a.byID[m.ID]
 		if f == nil {
-			return // given up long ago
+			return // given up before
 		}
 		if m.Error != "" {
 			a.endLocked(f, fmt.Errorf("%w: %s", ErrRefused, m.Error))
@@ -124,8 +124,8 @@ func (a *agent) take(m message) {
 	}
 }
 
-// pings asks for a sign of life, more often while the breaker is open, and clears away what is over.
-func (a *agent) pings(ctx context.Context) {
+// pingLoop pings the agent, more often while the breaker is open. It also ends old flights and deletes ended leases.
+func (a *agent) pingLoop(ctx context.Context) {
 	tick := time.NewTicker(pingBroken)
 	defer tick.Stop()
 	for n := 1; ; n++ {
@@ -134,7 +134,7 @@ func (a *agent) pings(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		a.abandon(ErrTimeout, func(f *flight) bool { return time.Since(f.born) > flightLife })
+		a.abandon(ErrTimeout, func(f *flight) bool { return time.Since(f.born) > flightTimeout })
 		a.mu.Lock()
 		if a.open || n%int(pingEvery/pingBroken) == 0 {
 			a.lastID++

@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// The names that certificates of the two sides have, unless told otherwise. Addresses say nothing here: agents are reached by
-// addresses of nodes, which come and go.
+// Default names in the certificates of the two sides. Certificates do not contain addresses: agents are reached by node
+// addresses, which change.
 const (
 	AgentName  = "nameplane-egress-agent"
 	PluginName = "nameplane-coredns"
@@ -22,11 +22,11 @@ const (
 // commonName is the type of a common name in a subject (RFC 5280 appendix A.1).
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// Files are where one side finds its certificate, its key, and the authority that must have signed the other side's. They are
-// read again for each connection, so that they can be renewed in place.
+// Files are the paths of the certificate and key of one side, and of the CA that must have signed the other side's
+// certificate. They are read for each connection, so that they can be replaced.
 type Files struct {
 	Cert, Key, CA string
-	Peers         []string // names of which the other side's certificate must have one
+	Peers         []string // the other side's certificate must have one of these names
 }
 
 // Load reads the files.
@@ -46,7 +46,7 @@ func (f Files) Load() (tls.Certificate, *x509.CertPool, error) {
 	return cert, pool, nil
 }
 
-// load also checks that there is a name of the other side.
+// load is Load, and also checks that Peers is not empty.
 func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
 	cert, pool, err := f.Load()
 	if err == nil && len(f.Peers) == 0 {
@@ -61,11 +61,12 @@ func (f Files) Dial(ctx context.Context, endpoint string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: f.Peers[0]}
+	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool,
+		ServerName: f.Peers[0]}
 	return (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", endpoint)
 }
 
-// Server is the configuration of an agent. It fails at once when the files are not good.
+// Server returns the configuration of an agent. It fails at once if the files are not valid.
 func (f Files) Server() (*tls.Config, error) {
 	if _, _, err := f.load(); err != nil {
 		return nil, err
@@ -76,16 +77,17 @@ func (f Files) Server() (*tls.Config, error) {
 			return nil, err
 		}
 		return &tls.Config{
-			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-			// A resumed session would not be asked for its certificate again after that was replaced.
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientCAs: pool,
+			ClientAuth: tls.RequireAndVerifyClientCert,
+			// A resumed session would not present its certificate again after the files were replaced.
 			SessionTicketsDisabled: true,
 			VerifyConnection:       f.verify,
 		}, nil
 	}}, nil
 }
 
-// verify compares the name of a client with those that may connect. Its caller has verified the signature of the authority. A
-// certificate with several common names is refused: programs do not agree on which of them is the name of its owner.
+// verify checks the name of a client against Peers. The caller has verified the signature. A certificate with several
+// common names is refused: programs disagree on which one is the name of its owner.
 func (f Files) verify(cs tls.ConnectionState) error {
 	leaf := cs.PeerCertificates[0]
 	names := 0

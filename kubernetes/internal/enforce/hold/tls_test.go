@@ -14,13 +14,13 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/authority"
 )
 
-// files returns those of a side that has a certificate of a name, and expects one of peer.
+// files returns the files of a side with a certificate for name, which expects a certificate for peer.
 func files(a *authority.Authority, name, peer string) Files {
 	cert, key := a.Issue(name, pkix.Name{CommonName: name}, name)
 	return Files{Cert: cert, Key: key, CA: a.CA(), Peers: []string{peer}}
 }
 
-// TestTLS: who may speak with an agent, and with whom a plugin speaks.
+// TestTLS checks which clients may connect to an agent, and to which agents a plugin connects.
 func TestTLS(t *testing.T) {
 	ours, others := authority.New(t), authority.New(t)
 	server := files(ours, AgentName, PluginName)
@@ -35,7 +35,7 @@ func TestTLS(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := Serve(ctx, ln, conf, newSwitchboard("10.1.0.0/24")); err != nil {
+		if err := Serve(ctx, ln, conf, newFakeAgent("10.1.0.0/24")); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestRenewedFiles: certificates that are replaced in place are used without a restart.
+// TestRenewedFiles checks that replaced certificates are used without a restart.
 func TestRenewedFiles(t *testing.T) {
 	a := authority.New(t)
 	conf, err := files(a, AgentName, PluginName).Server()

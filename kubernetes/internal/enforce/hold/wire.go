@@ -1,9 +1,12 @@
-// Package hold is the stream between those who see DNS answers and those who program switches: it lets a reply wait until
-// the switch of the asking pod's node has the addresses in it.
+// Package hold implements the stream between the CoreDNS plugins, which see DNS answers, and the agents, which program
+// switches: a reply waits until the switch of the client's node allows its addresses.
 //
-// The agent of a node listens, plugins of CoreDNS connect. Both sides send lines of JSON over mutual TLS. The agent begins
-// with "hello", which has the prefixes of the pods it serves, and says "prefixes" when they change. Each "program", "ping" and
-// "explain" of a plugin has an id, and the agent answers it with that id, in any order.
+// Start with Client.Hold in client.go, which the plugin calls, and Serve in agent.go, the agent's side. peer.go and
+// session.go have the state of one agent in a plugin.
+//
+// The agent of a node listens, and plugins connect. Both sides send lines of JSON over mutual TLS. The agent begins
+// with "hello", which has the prefixes of the pods that it serves, and sends "prefixes" when they change. Each
+// "program", "ping" and "explain" of a plugin has an id. The agent replies with that id, in any order.
 package hold
 
 import (
@@ -19,33 +22,33 @@ import (
 	"time"
 )
 
-// Learned are addresses that an answer gave for a name, and for which pattern of a firewall. An agent that programmed them
-// keeps them for at least Lease from then on. A lease is a length of time, so that clocks need not agree.
+// Learned is a set of addresses from an answer for a name, and the firewall pattern that the name matches. An agent
+// that programmed them keeps them for at least Lease. A lease is a duration, so the clocks need not agree.
 type Learned struct {
-	Pattern string // as enforce.Pattern prints it
-	Name    string // what was asked for
+	Pattern string // as formatted by enforce.Pattern
+	Name    string // the queried name
 	Addrs   []netip.Addr
 	Lease   time.Duration
 }
 
-// Explanation is what an agent knows of an address of a pattern.
+// Explanation is the state of an address of a pattern in an agent.
 type Explanation struct {
 	Node       string        `json:"node,omitempty"`
 	Programmed bool          `json:"programmed"`
-	Age        time.Duration `json:"age,omitempty"`   // for how long it has been programmed
-	Lease      time.Duration `json:"lease,omitempty"` // what is left of the longest lease; zero: none, the status holds it
+	Age        time.Duration `json:"age,omitempty"`   // time since it was programmed
+	Lease      time.Duration `json:"lease,omitempty"` // remainder of the longest lease; zero if only the status has it
 }
 
-// version is that of the messages. An agent of another one is not spoken to.
+// version is the version of the messages. A plugin does not use an agent of another version.
 const version = 1
 
 const (
-	maxLine  = 256 << 10 // of JSON
-	maxAddrs = 1000      // in one message; those beyond go with another one
-	// maxQueue is how many messages wait to be sent before the peer counts as dead. All flights of an agent go into it at
-	// once when a connection begins, and what comes meanwhile behind them.
-	maxQueue = 2 * maxFlights
-	sendTime = 5 * time.Second
+	maxLine  = 256 << 10 // maximum length of a line of JSON
+	maxAddrs = 1000      // per message; more addresses need another message
+	// maxQueue is the number of queued messages at which the peer counts as dead. When a connection begins, all flights of
+	// an agent enter the queue at once, followed by new ones.
+	maxQueue    = 2 * maxFlights
+	sendTimeout = 5 * time.Second
 )
 
 // Operations.
@@ -80,7 +83,7 @@ var errFull = errors.New("too many messages wait to be sent")
 type stream struct {
 	conn  net.Conn
 	in    *bufio.Scanner
-	ready chan struct{} // there is something in the queue; holds one
+	ready chan struct{} // signals that the queue is not empty; has capacity one
 
 	mu    sync.Mutex
 	queue []message
@@ -92,7 +95,7 @@ func newStream(conn net.Conn) *stream {
 	return s
 }
 
-// send queues m and never waits.
+// send queues m. It never blocks.
 func (s *stream) send(m message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +110,7 @@ func (s *stream) send(m message) error {
 	return nil
 }
 
-// write sends what is queued until ctx ends or the peer does not take it.
+// write sends the queue until ctx ends or a write fails.
 func (s *stream) write(ctx context.Context) error {
 	for {
 		select {
@@ -124,7 +127,7 @@ func (s *stream) write(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			_ = s.conn.SetWriteDeadline(time.Now().Add(sendTime))
+			_ = s.conn.SetWriteDeadline(time.Now().Add(sendTimeout))
 			if _, err := s.conn.Write(append(line, '\n')); err != nil {
 				return fmt.Errorf("send %s: %w", m.Op, err)
 			}
@@ -132,7 +135,7 @@ func (s *stream) write(ctx context.Context) error {
 	}
 }
 
-// read is the next message. A peer that says nothing for longer than idle is given up.
+// read returns the next message. It fails if the peer sends nothing for idle.
 func (s *stream) read(idle time.Duration) (message, error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(idle))
 	if !s.in.Scan() {

@@ -11,15 +11,17 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// BenchmarkPass renders a large world and compares it with a database that has it already, which is what nearly every pass does.
+// BenchmarkPass renders a large input and compares it with a database that has the same rows, as nearly every pass
+// does.
 func BenchmarkPass(b *testing.B) {
-	w := World{Learned: map[enforce.Pattern][]netip.Addr{}, V4: true, ClusterSubnets: prefixes("10.128.0.0/14")}
+	w := Input{Learned: map[enforce.Pattern][]netip.Addr{}, V4: true, ClusterSubnets: prefixes("10.128.0.0/14")}
 	var in []enforce.RuleInput
 	for i := range 1000 {
 		name := fmt.Sprintf("n%d.example.com", i)
 		in = append(in, enforce.RuleInput{Type: "Allow", DNSName: name})
 		for j := range 10 {
-			w.Learned[must.Pattern(name)] = append(w.Learned[must.Pattern(name)], netip.AddrFrom4([4]byte{198, 18, byte(i), byte(j)}))
+			w.Learned[must.Pattern(name)] = append(w.Learned[must.Pattern(name)],
+				netip.AddrFrom4([4]byte{198, 18, byte(i), byte(j)}))
 		}
 	}
 	in = append(in, enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"})
@@ -36,8 +38,8 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkClone copies a set of a thousand addresses, as libovsdb does several times for each one that is added, and by way of JSON,
-// as it would without our help.
+// BenchmarkClone copies a set of a thousand addresses. libovsdb does that several times for each added address, through
+// JSON unless CloneModel exists.
 func BenchmarkClone(b *testing.B) {
 	row := &setRow{Name: "set", ExternalIDs: map[string]string{"k8s.ovn.org/name": "*.example.com."}}
 	for i := range 1000 {

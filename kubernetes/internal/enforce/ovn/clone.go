@@ -7,8 +7,8 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 )
 
-// libovsdb copies each row that it changes or hands out, by way of JSON if the row does not know better. That is most of what an agent
-// did with its time, some of it between a new address and the answer that waits for it.
+// libovsdb copies each row that it changes or returns. It copies through JSON unless the row implements CloneModel.
+// That used most of the agent's CPU time, partly while a DNS reply waited for a new address.
 
 func (r *globalRow) CloneModel() model.Model { c := *r; return &c }
 

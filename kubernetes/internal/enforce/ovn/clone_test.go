@@ -9,10 +9,10 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 )
 
-// fill gives every field of a row a value of its own, and tells where the values are that a copy must not share.
-func fill(t *testing.T, row any) (places map[uintptr]string) {
+// fill sets every field of a row to a unique value. It returns the pointers that a copy must not share.
+func fill(t *testing.T, row any) (pointers map[uintptr]string) {
 	t.Helper()
-	places = map[uintptr]string{}
+	pointers = map[uintptr]string{}
 	v := reflect.ValueOf(row).Elem()
 	for i := range v.NumField() {
 		name, f := v.Type().Field(i).Name, v.Field(i)
@@ -35,21 +35,22 @@ func fill(t *testing.T, row any) (places map[uintptr]string) {
 		}
 		switch f.Kind() {
 		case reflect.Slice, reflect.Map, reflect.Pointer:
-			places[f.Pointer()] = name
+			pointers[f.Pointer()] = name
 		}
 	}
-	return places
+	return pointers
 }
 
-// TestClone: a copy has all that the row has, and nothing in common with it.
+// TestClone checks that a copy equals the row and shares no memory with it.
 func TestClone(t *testing.T) {
-	for _, row := range []model.CloneableModel{&globalRow{}, &setRow{}, &groupRow{}, &aclRow{}, &tierRow{}, &portRow{}, &vswitchRow{}, &bridgeRow{}} {
+	for _, row := range []model.CloneableModel{&globalRow{}, &setRow{}, &groupRow{}, &aclRow{}, &tierRow{}, &portRow{},
+		&vswitchRow{}, &bridgeRow{}} {
 		t.Run(fmt.Sprintf("%T", row), func(t *testing.T) {
 			empty := row.CloneModel()
 			if diff := cmp.Diff(row, empty, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 				t.Errorf("copy of an empty row (-row +copy):\n%s", diff)
 			}
-			places := fill(t, row)
+			pointers := fill(t, row)
 			into := reflect.New(reflect.TypeOf(row).Elem()).Interface()
 			row.CloneModelInto(into)
 			for how, c := range map[string]any{"CloneModel": row.CloneModel(), "CloneModelInto": into} {
@@ -60,7 +61,7 @@ func TestClone(t *testing.T) {
 				for i := range v.NumField() {
 					switch f := v.Field(i); f.Kind() {
 					case reflect.Slice, reflect.Map, reflect.Pointer:
-						if name, shared := places[f.Pointer()]; shared {
+						if name, shared := pointers[f.Pointer()]; shared {
 							t.Errorf("%s shares %s with the row", how, name)
 						}
 					}

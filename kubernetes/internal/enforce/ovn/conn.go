@@ -22,7 +22,7 @@ const (
 	portTable   = "Logical_Switch_Port"
 )
 
-// The columns we use, as libovsdb wants to be told.
+// Row types with the columns that this package uses, in the form that libovsdb needs.
 type (
 	globalRow struct {
 		UUID  string `ovsdb:"_uuid"`
@@ -56,7 +56,8 @@ type (
 		Options     map[string]string `ovsdb:"options"`
 		ExternalIDs map[string]string `ovsdb:"external_ids"`
 	}
-	// tierRow is the column that only later schemas have. It is a model of its own table to libovsdb, hence all the rest again.
+	// tierRow is aclRow with a column that only later schemas have. libovsdb needs a separate model for it, with all
+	// columns.
 	tierRow struct {
 		UUID        string            `ovsdb:"_uuid"`
 		Name        *string           `ovsdb:"name"`
@@ -74,29 +75,30 @@ type (
 	}
 	portRow struct {
 		UUID        string            `ovsdb:"_uuid"`
-		Name        string            `ovsdb:"name"` // because the schema has an index on it
+		Name        string            `ovsdb:"name"` // the schema has an index on it
 		ExternalIDs map[string]string `ovsdb:"external_ids"`
 	}
 )
 
-// conn is one connection, with a copy of the tables we use.
+// conn is one connection, with a copy of the tables in use.
 type conn struct {
 	client   client.Client
 	features Features
-	global   string       // UUID of the one row of NB_Global
-	nb, hv   atomic.Int64 // what was written last, by whomever, and what all switches have
+	global   string       // UUID of the only row of NB_Global
+	nb, hv   atomic.Int64 // number of the last write by any client, and number that all switches have applied
 	lost     chan struct{}
 	notify   func(rows bool)
 }
 
-// dial connects, reads the schema to learn what the database can do, and copies our tables.
+// dial connects, reads the schema to find the features of the database, and copies the tables.
 func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error) {
 	f := Features{ManageGroups: o.ManageGroups, Keep: o.Keep, Stock: o.Stock, Guard: !o.Stock}
 	var err error
 	if f.Tier, err = hasTier(ctx, o); err != nil {
 		return nil, err
 	}
-	models := map[string]model.Model{globalTable: &globalRow{}, setTable: &setRow{}, groupTable: &groupRow{}, aclTable: &aclRow{}, portTable: &portRow{}}
+	models := map[string]model.Model{globalTable: &globalRow{}, setTable: &setRow{}, groupTable: &groupRow{},
+		aclTable: &aclRow{}, portTable: &portRow{}}
 	if f.Tier {
 		models[aclTable] = &tierRow{}
 	}
@@ -105,9 +107,9 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 		return nil, err
 	}
 	err = c.monitor(ctx, models, cache.EventHandlerFuncs{
-		AddFunc:    c.saw,
-		UpdateFunc: func(table string, _, m model.Model) { c.saw(table, m) },
-		DeleteFunc: func(table string, _ model.Model) { c.saw(table, nil) },
+		AddFunc:    c.observe,
+		UpdateFunc: func(table string, _, m model.Model) { c.observe(table, m) },
+		DeleteFunc: func(table string, _ model.Model) { c.observe(table, nil) },
 	})
 	if err != nil {
 		return nil, err
@@ -115,7 +117,8 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 	var globals []globalRow
 	if err := c.client.List(ctx, &globals); err != nil || len(globals) != 1 {
 		c.client.Close()
-		return nil, fmt.Errorf("%s has %d rows, not one: the database is not initialized (%w)", globalTable, len(globals), err)
+		return nil, fmt.Errorf("%s has %d rows, not one: the database is not initialized (%w)", globalTable, len(globals),
+			err)
 	}
 	c.global = globals[0].UUID
 	c.nb.Store(max(c.nb.Load(), int64(globals[0].NbCfg)))
@@ -123,7 +126,7 @@ func dial(ctx context.Context, o Options, notify func(rows bool)) (*conn, error)
 	return c, nil
 }
 
-// monitor copies the tables of models, and calls h for each change. It closes the connection when it fails.
+// monitor copies the tables of models and calls h for each change. It closes the connection if it fails.
 func (c *conn) monitor(ctx context.Context, models map[string]model.Model, h cache.EventHandlerFuncs) error {
 	c.client.Cache().AddEventHandler(&h)
 	var tables []client.MonitorOption
@@ -137,7 +140,8 @@ func (c *conn) monitor(ctx context.Context, models map[string]model.Model, h cac
 	return nil
 }
 
-// fields are pointers to all columns of m but its UUID: without them libovsdb would ask for columns that m does not have.
+// fields returns pointers to all columns of m except its UUID. Without them libovsdb would request columns that m does
+// not have.
 func fields(m model.Model) []any {
 	v := reflect.ValueOf(m).Elem()
 	var out []any
@@ -149,7 +153,7 @@ func fields(m model.Model) []any {
 	return out
 }
 
-// hasTier asks for the schema with a client of its own, because libovsdb wants to know the columns before it connects.
+// hasTier reads the schema with a separate client, because libovsdb needs to know the columns before it connects.
 func hasTier(ctx context.Context, o Options) (bool, error) {
 	type bare struct {
 		UUID string `ovsdb:"_uuid"`
@@ -163,7 +167,8 @@ func hasTier(ctx context.Context, o Options) (bool, error) {
 	return table != nil && table.Column("tier") != nil, nil
 }
 
-func open(ctx context.Context, o Options, database string, models map[string]model.Model, lost chan struct{}) (client.Client, error) {
+func open(ctx context.Context, o Options, database string, models map[string]model.Model,
+	lost chan struct{}) (client.Client, error) {
 	m, err := model.NewClientDBModel(database, models)
 	if err != nil {
 		return nil, err
@@ -197,7 +202,8 @@ const (
 	probeTimeout   = 3 * time.Second
 )
 
-// wait returns when the connection is lost or ctx ends. A peer that went away without a word is found by asking.
+// wait blocks until the connection is lost or ctx ends. It sends echo requests to detect a peer that disappeared
+// silently.
 func (c *conn) wait(ctx context.Context) {
 	defer c.client.Close()
 	probe := time.NewTicker(probeInterval)
@@ -219,7 +225,7 @@ func (c *conn) wait(ctx context.Context) {
 	}
 }
 
-func (c *conn) saw(table string, m model.Model) {
+func (c *conn) observe(table string, m model.Model) {
 	if table != globalTable {
 		c.notify(true)
 		return
@@ -232,8 +238,8 @@ func (c *conn) saw(table string, m model.Model) {
 	}
 }
 
-// confirmed is what all switches have. When they are ahead of the database it was restored from a copy, or set back, and they
-// speak of what was before; they follow in a moment.
+// confirmed returns the number that all switches have applied. If it is above that of the database, the database was
+// restored from a backup, and the number belongs to the state before. The switches follow shortly.
 func (g *globalRow) confirmed() int64 {
 	if g.HvCfg > g.NbCfg {
 		return 0
@@ -241,8 +247,8 @@ func (g *globalRow) confirmed() int64 {
 	return int64(g.HvCfg)
 }
 
-// rows copies what is there. The copy of the database is never older than our last transaction, because the server tells of
-// changes before it answers who made them.
+// rows returns the existing rows. The local copy is never older than our last transaction, because the server sends
+// updates before the reply.
 func (c *conn) rows(ctx context.Context) (Rows, error) {
 	var sets []setRow
 	var groups []groupRow
@@ -260,7 +266,7 @@ func (c *conn) rows(ctx context.Context) (Rows, error) {
 	for _, g := range groups {
 		out.Groups = append(out.Groups, PortGroup{g.UUID, g.Name, g.Ports, g.ACLs, g.ExternalIDs})
 	}
-	// A copy that was read while the connection ended is no copy of anything.
+	// A copy that was read while the connection ended is not consistent.
 	return out, errors.Join(ctx.Err(), c.alive())
 }
 
@@ -286,7 +292,8 @@ func (c *conn) acls(ctx context.Context) ([]ACL, error) {
 		out = append(out, a.acl())
 	}
 	for _, t := range tiered {
-		a := aclRow{t.UUID, t.Name, t.Direction, t.Priority, t.Match, t.Action, t.Log, t.Severity, t.Meter, t.Label, t.Options, t.ExternalIDs}.acl()
+		a := aclRow{t.UUID, t.Name, t.Direction, t.Priority, t.Match, t.Action, t.Log, t.Severity, t.Meter, t.Label,
+			t.Options, t.ExternalIDs}.acl()
 		a.Tier = t.Tier
 		out = append(out, a)
 	}
@@ -294,7 +301,8 @@ func (c *conn) acls(ctx context.Context) ([]ACL, error) {
 }
 
 func (a aclRow) acl() ACL {
-	return ACL{UUID: a.UUID, Name: value(a.Name), Direction: a.Direction, Match: a.Match, Action: a.Action, Severity: value(a.Severity), Meter: value(a.Meter),
+	return ACL{UUID: a.UUID, Name: value(a.Name), Direction: a.Direction, Match: a.Match, Action: a.Action,
+		Severity: value(a.Severity), Meter: value(a.Meter),
 		Priority: a.Priority, Label: a.Label, Log: a.Log, IDs: a.ExternalIDs, Options: a.Options}
 }
 
@@ -305,7 +313,7 @@ func value(s *string) string {
 	return *s
 }
 
-// ports are the switch ports of each namespace, by what OVN-Kubernetes writes on them.
+// ports returns the switch ports of each namespace, from the ids that OVN-Kubernetes sets on them.
 func (c *conn) ports(ctx context.Context) (map[string][]string, error) {
 	if !c.features.ManageGroups {
 		return nil, nil
@@ -323,11 +331,12 @@ func (c *conn) ports(ctx context.Context) (map[string][]string, error) {
 	return out, errors.Join(ctx.Err(), c.alive())
 }
 
-// commit does ops and counts nb_cfg up in one transaction, and returns what it is then.
+// commit performs ops and increments nb_cfg in one transaction. It returns the new nb_cfg.
 func (c *conn) commit(ctx context.Context, ops []ovsdb.Operation) (cfg int64, _ []ovsdb.OperationResult, err error) {
 	global := []ovsdb.Condition{ovsdb.NewCondition("_uuid", ovsdb.ConditionEqual, ovsdb.UUID{GoUUID: c.global})}
 	ops = append(ops,
-		ovsdb.Operation{Op: ovsdb.OperationMutate, Table: globalTable, Where: global, Mutations: []ovsdb.Mutation{*ovsdb.NewMutation("nb_cfg", ovsdb.MutateOperationAdd, 1)}},
+		ovsdb.Operation{Op: ovsdb.OperationMutate, Table: globalTable, Where: global,
+			Mutations: []ovsdb.Mutation{*ovsdb.NewMutation("nb_cfg", ovsdb.MutateOperationAdd, 1)}},
 		ovsdb.Operation{Op: ovsdb.OperationSelect, Table: globalTable, Where: global, Columns: []string{"nb_cfg"}})
 	results, err := c.client.Transact(ctx, ops...)
 	if err != nil {
@@ -338,7 +347,7 @@ func (c *conn) commit(ctx context.Context, ops []ovsdb.Operation) (cfg int64, _ 
 	}
 	last := results[len(ops)-1]
 	if len(last.Rows) != 1 {
-		return 0, nil, fmt.Errorf("%s has no row any more", globalTable)
+		return 0, nil, fmt.Errorf("%s no longer has a row", globalTable)
 	}
 	switch n := last.Rows[0]["nb_cfg"].(type) {
 	case float64:
@@ -359,6 +368,7 @@ func details(results []ovsdb.OperationResult) string {
 	return strings.Join(out, "; ")
 }
 
+// extend adds addresses to sets by their names. If a set does not exist, it returns ErrNoSet.
 func (c *conn) extend(ctx context.Context, sets map[string][]string) (int64, error) {
 	var ops []ovsdb.Operation
 	for name, addrs := range sets {

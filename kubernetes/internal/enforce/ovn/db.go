@@ -10,59 +10,60 @@ import (
 	"time"
 )
 
-// DB is a northbound database that we stay connected to.
+// DB is a client of a northbound database that reconnects.
 type DB struct {
 	o       Options
-	changed chan struct{} // of one element
+	changed chan struct{} // has capacity one
 	local   local
 
-	mu    sync.Mutex
-	conn  *conn         // nil while there is none
-	epoch uint64        // counts connections
-	moved chan struct{} // closed and replaced when conn or what it confirmed changed
+	mu       sync.Mutex
+	conn     *conn         // nil if not connected
+	epoch    uint64        // number of connections so far
+	progress chan struct{} // closed and replaced when conn or its confirmed state changes
 }
 
-// Options say where the database is and what we do there.
+// Options are the address of the database and the features to use.
 type Options struct {
 	Address      string      // unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT
 	TLS          *tls.Config // for ssl
-	Switch       string      // database of the switch of this machine, as Address; empty: it is not asked
+	Switch       string      // database of the local switch, in the form of Address; empty means not used
 	ManageGroups bool
-	Keep, Stock  bool // see Features; Stock also means no guards
+	Keep, Stock  bool // see Features; Stock also disables guards
 	Log          *slog.Logger
 }
 
-// ErrNoSet says that an address set is not there yet.
+// ErrNoSet is returned if an address set does not exist yet.
 var ErrNoSet = errors.New("no such address set")
 
-// errLost says that the connection ended before the switch confirmed. What was written may be there.
+// errLost is returned if the connection ended before the switch confirmed. The write may have been performed.
 var errLost = errors.New("the connection to the northbound database was lost")
 
-// retry is the pause between attempts to connect: the database is a socket of the same machine, or nearly so.
+// retry is the pause between attempts to connect. The database is usually a socket of the same machine.
 const retry = 500 * time.Millisecond
 
-// NewDB makes a DB, which does nothing before Run.
+// NewDB returns a DB that does nothing before Run is called.
 func NewDB(o Options) *DB {
-	return &DB{o: o, changed: make(chan struct{}, 1), moved: make(chan struct{}), local: local{reached: map[string]int64{}}}
+	return &DB{o: o, changed: make(chan struct{}, 1), progress: make(chan struct{}),
+		local: local{reached: map[string]int64{}}}
 }
 
-// Run stays connected until ctx ends.
+// Run keeps the connection until ctx ends.
 func (d *DB) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if d.o.Switch != "" {
 		wg.Go(func() { d.follow(ctx) })
 	}
-	told := "" // the last error, which is not told again twice a second
+	lastError := "" // logged once, not with each attempt
 	for ctx.Err() == nil {
 		c, err := dial(ctx, d.o, d.notify)
 		if err != nil {
-			if err.Error() != told {
+			if err.Error() != lastError {
 				d.o.Log.Warn("no northbound database", "address", d.o.Address, "err", err)
 			}
-			told = err.Error()
+			lastError = err.Error()
 		} else {
-			told = ""
+			lastError = ""
 			d.o.Log.Info("connected to the northbound database", "address", d.o.Address, "tier", c.features.Tier)
 			d.set(c)
 			c.wait(ctx)
@@ -81,10 +82,10 @@ func pause(ctx context.Context) {
 	}
 }
 
-// Changed tells that rows may differ from what was read last, by whoever's hand, also ours.
+// Changed returns a channel that receives when rows may differ from the last Read, including through our own writes.
 func (d *DB) Changed() <-chan struct{} { return d.changed }
 
-// notify is called for every change that is seen; rows tells whether it was one of rows, or only of what is confirmed.
+// notify is called for each change. rows reports whether rows changed, as opposed to the confirmed state.
 func (d *DB) notify(rows bool) {
 	if rows {
 		select {
@@ -95,8 +96,8 @@ func (d *DB) notify(rows bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	close(d.moved)
-	d.moved = make(chan struct{})
+	close(d.progress)
+	d.progress = make(chan struct{})
 }
 
 func (d *DB) set(c *conn) {
@@ -111,26 +112,26 @@ func (d *DB) set(c *conn) {
 func (d *DB) current() (*conn, uint64, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.conn, d.epoch, d.moved
+	return d.conn, d.epoch, d.progress
 }
 
-// connected waits for a connection.
+// connected blocks until there is a connection.
 func (d *DB) connected(ctx context.Context) (*conn, uint64, error) {
 	for {
-		c, epoch, moved := d.current()
+		c, epoch, progress := d.current()
 		if c != nil {
 			return c, epoch, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, 0, fmt.Errorf("no connection to the northbound database %s: %w", d.o.Address, ctx.Err())
-		case <-moved:
+		case <-progress:
 		}
 	}
 }
 
-// Have reads the rows there are, and the switch ports of each namespace's pods.
-func (d *DB) Have(ctx context.Context) (Rows, map[string][]string, Features, error) {
+// Read returns the existing rows, and the switch ports of the pods of each namespace.
+func (d *DB) Read(ctx context.Context) (Rows, map[string][]string, Features, error) {
 	c, _, err := d.connected(ctx)
 	if err != nil {
 		return Rows{}, nil, Features{}, err
@@ -143,13 +144,13 @@ func (d *DB) Have(ctx context.Context) (Rows, map[string][]string, Features, err
 	return rows, ports, c.features, err
 }
 
-// Mark is a moment of the database: that of a write. The zero Mark is before all writes.
+// Mark identifies the state of the database after a write. The zero Mark is before all writes.
 type Mark struct {
-	Epoch uint64 // of the connection; others count anew, perhaps in another database
+	Epoch uint64 // number of the connection; Cfg of another connection may belong to another database
 	Cfg   int64
 }
 
-// Apply does a transaction. The Mark is for Confirm.
+// Apply performs a transaction. The returned Mark is for Confirm.
 func (d *DB) Apply(ctx context.Context, tx Tx) (Mark, error) {
 	c, epoch, err := d.connected(ctx)
 	if err != nil {
@@ -165,8 +166,9 @@ func (d *DB) Apply(ctx context.Context, tx Tx) (Mark, error) {
 	return Mark{}, fmt.Errorf("firewall of %s: %w", tx.Namespace, err)
 }
 
-// Extend adds addresses to sets, by their names, in one transaction. It neither reads what is there nor waits for a turn, so it
-// costs one round trip. When a set is missing, the others are written all the same, and the error is ErrNoSet.
+// Extend adds addresses to sets, by their names, in one transaction. It reads nothing and does not wait for other
+// writes, so it costs one round trip. If a set is missing, the others are written nevertheless, and the error is
+// ErrNoSet.
 func (d *DB) Extend(ctx context.Context, sets map[string][]string) (Mark, error) {
 	c, epoch, err := d.connected(ctx)
 	if err != nil {
@@ -176,17 +178,18 @@ func (d *DB) Extend(ctx context.Context, sets map[string][]string) (Mark, error)
 	return Mark{epoch, n}, err
 }
 
-// Current tells whether m is a write that can still be confirmed.
+// Current reports whether m is a write that can still be confirmed.
 func (d *DB) Current(m Mark) bool {
 	_, epoch, _ := d.current()
 	return m != Mark{} && m.Epoch == epoch
 }
 
-// Confirm waits until every switch has what was written by m: ovn-northd shows the lowest number of all of them in hv_cfg,
-// and its own when there is none. The switch of this machine says it earlier, where it is the only one: see Sole.
+// Confirm blocks until every switch has applied the write of m. ovn-northd publishes the lowest number of all switches
+// in hv_cfg, or its own number if there are none. If the local switch is the only one, it confirms earlier: see
+// SetSoleNode.
 func (d *DB) Confirm(ctx context.Context, m Mark) error {
 	for m != (Mark{}) {
-		c, epoch, moved := d.current()
+		c, epoch, progress := d.current()
 		if c == nil || epoch != m.Epoch {
 			return errLost
 		}
@@ -197,7 +200,7 @@ func (d *DB) Confirm(ctx context.Context, m Mark) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not confirmed by the switch (%d of %d): %w", have, m.Cfg, ctx.Err())
-		case <-moved:
+		case <-progress:
 		}
 	}
 	return nil

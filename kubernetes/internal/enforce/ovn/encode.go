@@ -2,7 +2,7 @@ package ovn
 
 import "github.com/ovn-kubernetes/libovsdb/ovsdb"
 
-// operations writes ops the way the database reads them.
+// operations converts ops to OVSDB operations.
 func operations(ops []Op) []ovsdb.Operation {
 	out := make([]ovsdb.Operation, 0, len(ops)+2)
 	for _, op := range ops {
@@ -29,10 +29,10 @@ func operations(ops []Op) []ovsdb.Operation {
 	return out
 }
 
-// optional are the columns that may be empty and hold a string otherwise.
+// optional lists the columns that are empty or contain a string.
 var optional = map[string]bool{"severity": true, "meter": true}
 
-// references are the columns that hold rows.
+// references lists the columns that contain references to rows.
 var references = map[string]bool{"ports": true, "acls": true}
 
 func columns(in map[string]any) ovsdb.Row {

@@ -19,11 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldenWorld has a rule of every kind, in the namespace of TestRenderGolden.
-func goldenWorld(t *testing.T, v4, v6 bool) World {
+// goldenInput has a rule of every kind, in the namespace of TestRenderGolden.
+func goldenInput(t *testing.T, v4, v6 bool) Input {
 	fw := firewall(t, "default",
 		enforce.RuleInput{Type: "Allow", DNSName: "WWW.example.com"},
-		enforce.RuleInput{Type: "Allow", DNSName: "*.example.com.", Ports: []enforce.PortInput{{Protocol: "TCP", Port: 80}, {Protocol: "UDP", Port: 443}, {Protocol: "TCP", Port: 443}}},
+		enforce.RuleInput{Type: "Allow", DNSName: "*.example.com.",
+			Ports: []enforce.PortInput{{Protocol: "TCP", Port: 80}, {Protocol: "UDP", Port: 443}, {Protocol: "TCP", Port: 443}}},
 		enforce.RuleInput{Type: "Deny", DNSName: "bad.example.com"},
 		enforce.RuleInput{Type: "Allow", CIDR: "1.2.3.0/24", Ports: []enforce.PortInput{{Protocol: "UDP", Port: 55}}},
 		enforce.RuleInput{Type: "Allow", HasNodeSelector: true},
@@ -31,8 +32,8 @@ func goldenWorld(t *testing.T, v4, v6 bool) World {
 		enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"},
 		enforce.RuleInput{Type: "Deny", CIDR: "::/0"},
 	)
-	fw.Rules[4].Nodes = addrs("198.51.100.2", "198.51.100.1", "2001:db8:1::1") // the next one selects none
-	return World{
+	fw.Rules[4].Nodes = addrs("198.51.100.2", "198.51.100.1", "2001:db8:1::1") // the next rule selects no node
+	return Input{
 		Firewalls: []enforce.Firewall{fw},
 		Learned: map[enforce.Pattern][]netip.Addr{
 			must.Pattern("www.example.com"): addrs("192.0.2.2", "192.0.2.1", "10.244.7.7", "2001:db8::1"),
@@ -46,8 +47,9 @@ func goldenWorld(t *testing.T, v4, v6 bool) World {
 	}
 }
 
-// TestGolden compares what is written into an empty database with files: the rows of OVN-Kubernetes, by the flags that lead to them, and
-// ours beside them. What a row of theirs has was taken from their code once, so a change of a file of theirs is a change of what they read.
+// TestGolden compares the rows in an empty database with files: those of OVN-Kubernetes, with the flags that produce
+// them, and ours. The stock files were once derived from the code of OVN-Kubernetes. A change of a stock file therefore
+// changes rows that OVN-Kubernetes reads.
 func TestGolden(t *testing.T) {
 	for _, tt := range []struct {
 		file   string
@@ -56,17 +58,20 @@ func TestGolden(t *testing.T) {
 	}{
 		{"stock-ipv4", Features{Tier: true, Stock: true}, true, false},
 		{"stock-ipv6", Features{Tier: true, Stock: true}, false, true},
-		{"stock-dual", Features{Tier: true, Stock: true}, true, true},                                     // --stock-acls --keep-established=0
-		{"stock-dual-without-tiers", Features{Stock: true}, true, true},                                   // the same in OVN before 23.06
-		{"ours-ipv4", Features{Tier: true, ManageGroups: true, Guard: true}, true, false},                 // --keep-established=0
-		{"ours-dual", Features{Tier: true, ManageGroups: true, Guard: true}, true, true},                  // --keep-established=0
+		// --stock-acls --keep-established=0
+		{"stock-dual", Features{Tier: true, Stock: true}, true, true},
+		{"stock-dual-without-tiers", Features{Stock: true}, true, true}, // the same before OVN 23.06
+		// --keep-established=0
+		{"ours-ipv4", Features{Tier: true, ManageGroups: true, Guard: true}, true, false},
+		// --keep-established=0
+		{"ours-dual", Features{Tier: true, ManageGroups: true, Guard: true}, true, true},
 		{"ours-dual-kept", Features{Tier: true, ManageGroups: true, Keep: true, Guard: true}, true, true}, // without flags
 	} {
 		have := Rows{}
-		if !tt.f.ManageGroups { // then it is there before us
+		if !tt.f.ManageGroups { // the group already exists
 			have.Groups = []PortGroup{{UUID: "group-of-default", Name: groupName("default"), IDs: groupIDs("default")}}
 		}
-		txs, waiting := Plan(Render(goldenWorld(t, tt.v4, tt.v6), tt.f), have, tt.f)
+		txs, waiting := Plan(Render(goldenInput(t, tt.v4, tt.v6), tt.f), have, tt.f)
 		if len(waiting) > 0 {
 			t.Fatalf("waits for %v", waiting)
 		}
@@ -92,7 +97,9 @@ func dump(txs []Tx) string {
 	for i, tx := range txs {
 		fmt.Fprintf(&b, "transaction %d\n", i+1)
 		for _, op := range tx.Ops {
-			fmt.Fprintf(&b, "\n%s %s %s\n", [...]string{Insert: "insert", Update: "update", Delete: "delete", Add: "add to", Remove: "remove from"}[op.Verb], op.Table, op.Row)
+			fmt.Fprintf(&b, "\n%s %s %s\n",
+				[...]string{Insert: "insert", Update: "update", Delete: "delete", Add: "add to", Remove: "remove from"}[op.Verb],
+				op.Table, op.Row)
 			for _, column := range slices.Sorted(maps.Keys(op.Columns)) {
 				fmt.Fprintf(&b, "  %-12s %v\n", column, op.Columns[column])
 			}

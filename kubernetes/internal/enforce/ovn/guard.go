@@ -8,18 +8,20 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// guards are rows that no packet matches, and that every packet of the pods is compared with, so that their switch remembers refusals by
-// address.
+// guards returns rows that no packet matches. Every packet of the pods is compared with them, so that the switch caches
+// denials by single address.
 //
-// Open vSwitch remembers what it did with a packet for all packets that it had no reason to tell from it. Where it looks for addresses it
-// reads as many leading bits as it needs to know that it will not find this one: a refusal stands for a whole network, which is the
-// wider the fewer addresses are allowed. When one of that network is allowed, the memory outlives the change by some milliseconds, and
-// hv_cfg does not wait for that: half of the first packets were lost to addresses next to one that was being refused. It can only
-// save reading for matches that are prefixes. These are not, and together have all bits of an address.
+// Open vSwitch caches its decision for all packets that it did not need to distinguish. To look up an address it reads
+// only as many leading bits as are needed to exclude a match. A denial is therefore cached for a whole network, which
+// is larger if fewer addresses are allowed. When an address of that network becomes allowed, the cached denial remains
+// for some milliseconds, and hv_cfg does not wait for that. Half of the first packets to an address near one that was
+// being denied were lost. This optimisation applies only to matches that are prefixes. The matches of the guards are
+// not prefixes, and together they cover all bits of an address.
 //
-// They ask for a TTL of zero, too, with which no packet is sent.
-func (w World) guards(fw enforce.Firewall, group string, f Features) []ACL {
-	if !f.Guard || !slices.ContainsFunc(fw.Rules, func(r enforce.Rule) bool { return r.Kind == enforce.ByName && r.Action == enforce.Allow }) {
+// The guards also require a TTL of zero, which no packet has.
+func (w Input) guards(fw enforce.Firewall, group string, f Features) []ACL {
+	if !f.Guard || !slices.ContainsFunc(fw.Rules,
+		func(r enforce.Rule) bool { return r.Kind == enforce.ByName && r.Action == enforce.Allow }) {
 		return nil
 	}
 	var out []ACL

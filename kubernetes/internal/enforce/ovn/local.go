@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	vswitch       = "Open_vSwitch" // the database, and its table of one row
+	vswitch       = "Open_vSwitch" // name of the database, and of its table with one row
 	bridgeTable   = "Bridge"
 	defaultBridge = "br-int"
-	reachedKey    = "ovn-nb-cfg" // what ovn-controller writes on its bridge when the switch has acknowledged the flows of it
+	reachedKey    = "ovn-nb-cfg" // ovn-controller sets it on its bridge when the switch has acknowledged the flows
 )
 
 type (
@@ -29,24 +29,26 @@ type (
 	}
 )
 
-// Node is whose switch speaks for a zone.
+// Node identifies the node whose switch confirms for a zone.
 type Node struct {
-	Name    string // as in external_ids:hostname of its switch
-	Chassis string // as in external_ids:system-id; empty: not known, the name decides
+	Name    string // external_ids:hostname of its switch
+	Chassis string // external_ids:system-id of its switch; if empty, the name decides
 }
 
-// local is the switch of the machine we are on. What it has, ovn-controller writes there at once. The same number takes a way through
-// the southbound database and ovn-northd to hv_cfg, where it waits for all other switches too, those that are dead among them.
+// local is the state of the switch of this machine. ovn-controller publishes there at once what the switch has applied.
+// To reach hv_cfg, the same number goes through the southbound database and ovn-northd. There it also waits for all
+// other switches, including dead ones.
 type local struct {
-	mu      sync.Mutex // guards all below
-	sole    Node       // the only one of the zone, or zero
-	chassis Node       // whose switch it is; zero while not connected
-	bridge  string     // the name of the integration bridge
+	mu      sync.Mutex // guards the fields below
+	sole    Node       // the only node of the zone, or zero
+	chassis Node       // the node of the switch; zero if not connected
+	bridge  string     // name of the integration bridge
 	reached map[string]int64
 }
 
-// Sole says which node is the only one of the zone, if one is. When its switch is the one of Options.Switch, that alone confirms.
-func (d *DB) Sole(n Node) {
+// SetSoleNode sets the only node of the zone, or the zero Node. If the switch of that node is the one in
+// Options.Switch, its confirmation is sufficient.
+func (d *DB) SetSoleNode(n Node) {
 	d.local.mu.Lock()
 	changed := d.local.sole != n
 	d.local.sole = n
@@ -56,8 +58,8 @@ func (d *DB) Sole(n Node) {
 	}
 }
 
-// Local tells whether the switch of this machine confirms.
-func (d *DB) Local() bool {
+// LocalConfirms reports whether the confirmation of the local switch is sufficient.
+func (d *DB) LocalConfirms() bool {
 	d.local.mu.Lock()
 	defer d.local.mu.Unlock()
 	return d.local.speaksLocked()
@@ -73,8 +75,8 @@ func (l *local) speaksLocked() bool {
 	return l.sole.Name == l.chassis.Name
 }
 
-// confirmed is what the switch has, of a database that is at nb; zero when it does not speak for the zone. One that is ahead speaks of
-// another database, or of this one before it was set back.
+// confirmed returns the number that the switch has applied, for a database at nb. It returns zero if the switch does
+// not confirm for the zone. A number above nb belongs to another database, or to this one before it was restored.
 func (l *local) confirmed(nb int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +86,7 @@ func (l *local) confirmed(nb int64) int64 {
 	return 0
 }
 
-func (l *local) saw(m model.Model) {
+func (l *local) observe(m model.Model) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch m := m.(type) {
@@ -101,7 +103,7 @@ func (l *local) saw(m model.Model) {
 	}
 }
 
-func (l *local) gone(m model.Model) {
+func (l *local) forget(m model.Model) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b, ok := m.(*bridgeRow); ok {
@@ -115,25 +117,26 @@ func (l *local) reset() {
 	l.chassis, l.reached = Node{}, map[string]int64{}
 }
 
-// follow stays connected to the switch until ctx ends. Without it hv_cfg confirms.
+// follow keeps a connection to the switch until ctx ends. Without a connection, hv_cfg confirms.
 func (d *DB) follow(ctx context.Context) {
-	told := "" // the last error, which is not told again twice a second
+	lastError := "" // logged once, not with each attempt
 	for ctx.Err() == nil {
 		d.local.reset()
 		err := d.watchSwitch(ctx, func() {
-			told = ""
+			lastError = ""
 			d.o.Log.Info("connected to the switch of this node", "address", d.o.Switch)
 		})
 		d.local.reset()
-		if err != nil && err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
-			d.o.Log.Info("the switch of this node is not there to confirm, the northbound database does", "address", d.o.Switch, "err", err)
+		if err != nil && err.Error() != lastError && ctx.Err() == nil {
+			lastError = err.Error()
+			d.o.Log.Info("no connection to the switch of this node; the northbound database confirms instead", "address",
+				d.o.Switch, "err", err)
 		}
 		pause(ctx)
 	}
 }
 
-// watchSwitch is one connection.
+// watchSwitch runs one connection.
 func (d *DB) watchSwitch(ctx context.Context, connected func()) error {
 	models := map[string]model.Model{vswitch: &vswitchRow{}, bridgeTable: &bridgeRow{}}
 	c := &conn{lost: make(chan struct{})}
@@ -142,9 +145,9 @@ func (d *DB) watchSwitch(ctx context.Context, connected func()) error {
 		return err
 	}
 	err = c.monitor(ctx, models, cache.EventHandlerFuncs{
-		AddFunc:    func(_ string, m model.Model) { d.local.saw(m); d.notify(false) },
-		UpdateFunc: func(_ string, _, m model.Model) { d.local.saw(m); d.notify(false) },
-		DeleteFunc: func(_ string, m model.Model) { d.local.gone(m) },
+		AddFunc:    func(_ string, m model.Model) { d.local.observe(m); d.notify(false) },
+		UpdateFunc: func(_ string, _, m model.Model) { d.local.observe(m); d.notify(false) },
+		DeleteFunc: func(_ string, m model.Model) { d.local.forget(m) },
 	})
 	if err != nil {
 		return err

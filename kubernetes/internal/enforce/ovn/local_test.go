@@ -13,7 +13,8 @@ import (
 )
 
 const switchSchema = `{"name": "Open_vSwitch", "version": "8.3.1", "tables": {
-"Open_vSwitch": {"isRoot": true, "columns": {"external_ids": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}}}},
+"Open_vSwitch": {"isRoot": true, "columns": {"external_ids":
+  {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}}}},
 "Bridge": {"isRoot": true, "indexes": [["name"]], "columns": {"name": {"type": "string"},
   "external_ids": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}}}}}}`
 
@@ -25,24 +26,27 @@ func textMap(kv ...string) ovsdb.OvsMap {
 	return ovsdb.OvsMap{GoMap: m}
 }
 
-// serveSwitch is the switch of a node, whose ovn-controller is the test.
+// serveSwitch runs the database of a node's switch. The test has the role of its ovn-controller.
 func serveSwitch(t *testing.T, ids ...string) (address string, hand client.Client) {
-	address, hand = serveDatabase(t, vswitch, switchSchema, map[string]model.Model{vswitch: &vswitchRow{}, bridgeTable: &bridgeRow{}})
+	address, hand = serveDatabase(t, vswitch, switchSchema,
+		map[string]model.Model{vswitch: &vswitchRow{}, bridgeTable: &bridgeRow{}})
 	byHand(t, hand, ovsdb.Operation{Op: "insert", Table: vswitch, Row: ovsdb.Row{"external_ids": textMap(ids...)}})
 	for _, name := range []string{"br-int", "br-ex"} {
-		byHand(t, hand, ovsdb.Operation{Op: "insert", Table: bridgeTable, Row: ovsdb.Row{"name": name, "external_ids": textMap()}})
+		byHand(t, hand, ovsdb.Operation{Op: "insert", Table: bridgeTable,
+			Row: ovsdb.Row{"name": name, "external_ids": textMap()}})
 	}
 	return address, hand
 }
 
-// reach is ovn-controller, whose flows of so much are in the switch.
+// reach reports as ovn-controller that the switch has applied number n.
 func reach(t *testing.T, hand client.Client, bridge, n string) {
 	t.Helper()
-	byHand(t, hand, ovsdb.Operation{Op: "update", Table: bridgeTable, Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, bridge)},
-		Row: ovsdb.Row{"external_ids": textMap("ct-zone-x", "1", reachedKey, n)}})
+	byHand(t, hand, ovsdb.Operation{Op: "update", Table: bridgeTable,
+		Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, bridge)},
+		Row:   ovsdb.Row{"external_ids": textMap("ct-zone-x", "1", reachedKey, n)}})
 }
 
-// TestLocalConfirms has a switch that confirms by itself, which nobody tells the northbound database.
+// TestLocalConfirms checks a switch that confirms although the northbound database does not.
 func TestLocalConfirms(t *testing.T) {
 	nb, _ := serve(t, false)
 	for name, tt := range map[string]struct {
@@ -51,8 +55,9 @@ func TestLocalConfirms(t *testing.T) {
 		sole   Node
 		want   bool
 	}{
-		"by name":          {[]string{"hostname", "node1", "system-id", "c1"}, "br-int", Node{Name: "node1"}, true},
-		"by chassis":       {[]string{"hostname", "node1.example.org", "system-id", "c1"}, "br-int", Node{"node1", "c1"}, true},
+		"by name": {[]string{"hostname", "node1", "system-id", "c1"}, "br-int", Node{Name: "node1"}, true},
+		"by chassis": {[]string{"hostname", "node1.example.org", "system-id", "c1"}, "br-int", Node{"node1", "c1"},
+			true},
 		"other bridge":     {[]string{"hostname", "node1", "ovn-bridge", "br-ex"}, "br-ex", Node{Name: "node1"}, true},
 		"wrong bridge":     {[]string{"hostname", "node1"}, "br-ex", Node{Name: "node1"}, false},
 		"of another node":  {[]string{"hostname", "node2", "system-id", "c2"}, "br-int", Node{Name: "node1"}, false},
@@ -63,7 +68,7 @@ func TestLocalConfirms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ovs, hand := serveSwitch(t, tt.ids...)
 			db := start(t, Options{Address: nb, ManageGroups: true, Switch: ovs})
-			db.Sole(tt.sole)
+			db.SetSoleNode(tt.sole)
 			m, err := db.Extend(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -78,19 +83,20 @@ func TestLocalConfirms(t *testing.T) {
 			if err := db.Confirm(ctx, m); (err == nil) != tt.want {
 				t.Errorf("Confirm = %v", err)
 			}
-			if tt.want != db.Local() && tt.bridge == "br-int" {
-				t.Errorf("Local = %v", db.Local())
+			if tt.want != db.LocalConfirms() && tt.bridge == "br-int" {
+				t.Errorf("Local = %v", db.LocalConfirms())
 			}
 		})
 	}
 }
 
-// TestLocalDoubts does not believe a switch that is ahead of the database, and goes back to hv_cfg when the switch has gone.
+// TestLocalDoubts checks that a switch that is ahead of the database does not confirm. hv_cfg confirms after the switch
+// disconnects.
 func TestLocalDoubts(t *testing.T) {
 	nb, north := serve(t, false)
 	ovs, hand := serveSwitch(t, "hostname", "node1")
 	db := start(t, Options{Address: nb, ManageGroups: true, Switch: ovs})
-	db.Sole(Node{Name: "node1"})
+	db.SetSoleNode(Node{Name: "node1"})
 	m, err := db.Extend(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -108,11 +114,14 @@ func TestLocalDoubts(t *testing.T) {
 	if err := db.Confirm(t.Context(), m); err != nil {
 		t.Error(err)
 	}
-	byHand(t, hand, ovsdb.Operation{Op: "delete", Table: bridgeTable, Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, "br-int")}})
+	byHand(t, hand, ovsdb.Operation{Op: "delete", Table: bridgeTable,
+		Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, "br-int")}})
 	for late() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	byHand(t, north, ovsdb.Operation{Op: "update", Table: globalTable, Where: []ovsdb.Condition{ovsdb.NewCondition("nb_cfg", ovsdb.ConditionGreaterThan, -1)}, Row: ovsdb.Row{"hv_cfg": m.Cfg}})
+	byHand(t, north, ovsdb.Operation{Op: "update", Table: globalTable,
+		Where: []ovsdb.Condition{ovsdb.NewCondition("nb_cfg", ovsdb.ConditionGreaterThan, -1)},
+		Row:   ovsdb.Row{"hv_cfg": m.Cfg}})
 	if err := db.Confirm(t.Context(), m); err != nil {
 		t.Error(err)
 	}

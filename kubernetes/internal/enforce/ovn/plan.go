@@ -10,18 +10,18 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// Verb is what an operation does.
+// Verb is the kind of an operation.
 type Verb uint8
 
 const (
-	Insert Verb = iota + 1 // a row with Columns; Row is its name within the transaction
-	Update                 // Columns of a row
-	Delete                 // a row
-	Add                    // Values to the set in Column
-	Remove                 // Values from the set in Column
+	Insert Verb = iota + 1 // inserts a row with Columns; Row is its name within the transaction
+	Update                 // sets Columns of a row
+	Delete                 // deletes a row
+	Add                    // adds Values to the set in Column
+	Remove                 // removes Values from the set in Column
 )
 
-// Tables we write.
+// Tables that this package writes.
 const (
 	setTable   = "Address_Set"
 	groupTable = "Port_Group"
@@ -38,20 +38,21 @@ type Op struct {
 	Values  []string
 }
 
-// Tx are operations that are done together or not at all.
+// Tx is a list of operations that are performed atomically.
 type Tx struct {
-	Namespace string // whose firewall it is about; empty for address sets
-	Takes     bool   // it takes addresses away, and is the last one
+	Namespace string // namespace of the firewall; empty for address sets
+	Removes   bool   // the transaction removes addresses, and is the last one
 	Ops       []Op
 }
 
-// Plan finds what leads from have to want: first addresses that come, then each firewall in one step, with what is new, changed
-// and stale in it, then addresses that go. So no rule ever names a set that is not there yet, and a reordered firewall is never
-// seen half done. Only rows of our kinds are touched. Waiting are namespaces that have no port group, when those are not ours to make.
+// Plan returns the transactions that lead from have to want. The first one adds addresses. Then there is one
+// transaction per firewall, with all its new, changed and stale rows. The last one removes addresses. Thus no rule
+// refers to a missing set, and a reordered firewall is never visible half done. Plan touches only rows of the kinds
+// that this package writes. waiting lists the namespaces without a port group, if this package does not create them.
 func Plan(want, have Rows, f Features) (txs []Tx, waiting []string) {
 	p := newPlanner(want, have, f)
-	come, gone := p.sets()
-	txs = appendTx(txs, Tx{Ops: come})
+	additions, removals := p.sets()
+	txs = appendTx(txs, Tx{Ops: additions})
 	for _, g := range want.Groups {
 		tx, ok := p.firewall(g)
 		if !ok {
@@ -63,7 +64,7 @@ func Plan(want, have Rows, f Features) (txs []Tx, waiting []string) {
 	for _, g := range have.Groups {
 		txs = appendTx(txs, p.stale(g))
 	}
-	return appendTx(txs, Tx{Takes: true, Ops: gone}), waiting
+	return appendTx(txs, Tx{Removes: true, Ops: removals}), waiting
 }
 
 func appendTx(txs []Tx, tx Tx) []Tx {
@@ -73,21 +74,22 @@ func appendTx(txs []Tx, tx Tx) []Tx {
 	return append(txs, tx)
 }
 
-// planner is have by all that it is looked for by.
+// planner has indexes of the existing and the wanted rows.
 type planner struct {
 	want, have Rows
 	f          Features
 	wanted     map[string]ACL // by id
-	acls       map[string]ACL // of have, by UUID
+	acls       map[string]ACL // existing ACLs, by UUID
 	byID       map[string][]string
-	groups     map[string]PortGroup // of have, by name
+	groups     map[string]PortGroup // existing groups, by name
 	wantGroups map[string]bool
 	frozen     map[string]bool // namespaces
 	inserted   int
 }
 
 func newPlanner(want, have Rows, f Features) *planner {
-	p := &planner{want: want, have: have, f: f, wanted: map[string]ACL{}, acls: map[string]ACL{}, byID: map[string][]string{},
+	p := &planner{want: want, have: have, f: f, wanted: map[string]ACL{}, acls: map[string]ACL{},
+		byID:   map[string][]string{},
 		groups: map[string]PortGroup{}, wantGroups: map[string]bool{}, frozen: map[string]bool{}}
 	for _, a := range want.ACLs {
 		p.wanted[a.id()] = a
@@ -111,7 +113,7 @@ func newPlanner(want, have Rows, f Features) *planner {
 	return p
 }
 
-func (p *planner) sets() (come, gone []Op) {
+func (p *planner) sets() (additions, removals []Op) {
 	have := map[string]AddressSet{}
 	for _, s := range p.have.Sets {
 		have[s.Name] = s
@@ -119,38 +121,43 @@ func (p *planner) sets() (come, gone []Op) {
 	for _, w := range p.want.Sets {
 		h, ok := have[w.Name]
 		if !ok {
-			come = append(come, p.insert(setTable, map[string]any{"name": w.Name, "addresses": w.Addresses, "external_ids": w.IDs}))
+			additions = append(additions, p.insert(setTable,
+				map[string]any{"name": w.Name, "addresses": w.Addresses, "external_ids": w.IDs}))
 			continue
 		}
 		delete(have, w.Name)
 		if !maps.Equal(w.IDs, h.IDs) {
-			come = append(come, Op{Verb: Update, Table: setTable, Row: h.UUID, Columns: map[string]any{"external_ids": w.IDs}})
+			additions = append(additions, Op{Verb: Update, Table: setTable, Row: h.UUID,
+				Columns: map[string]any{"external_ids": w.IDs}})
 		}
-		if slices.Equal(w.Addresses, h.Addresses) { // both are sorted, nearly always
+		if slices.Equal(w.Addresses, h.Addresses) { // both are sorted in most cases
 			continue
 		}
-		come = appendSet(come, Add, Op{Table: setTable, Row: h.UUID, Column: "addresses", Values: minus(w.Addresses, h.Addresses)})
-		gone = appendSet(gone, Remove, Op{Table: setTable, Row: h.UUID, Column: "addresses", Values: minus(h.Addresses, w.Addresses)})
+		additions = appendSet(additions, Add,
+			Op{Table: setTable, Row: h.UUID, Column: "addresses", Values: minus(w.Addresses, h.Addresses)})
+		removals = appendSet(removals, Remove,
+			Op{Table: setTable, Row: h.UUID, Column: "addresses", Values: minus(h.Addresses, w.Addresses)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if s := have[name]; s.ours() && !p.frozenUses(name) {
-			gone = append(gone, Op{Verb: Delete, Table: setTable, Row: s.UUID})
+			removals = append(removals, Op{Verb: Delete, Table: setTable, Row: s.UUID})
 		}
 	}
-	return come, gone
+	return additions, removals
 }
 
-// frozenUses tells whether a rule that must stay names the set.
+// frozenUses reports whether a rule of a frozen firewall refers to the set.
 func (p *planner) frozenUses(set string) bool {
 	if len(p.frozen) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(p.have.ACLs, func(a ACL) bool {
-		return a.ours() && p.frozen[a.IDs[nameKey]] && (strings.Contains(a.Match, "$"+set+")") || strings.Contains(a.Match, "$"+set+" "))
+		return a.ours() && p.frozen[a.IDs[nameKey]] &&
+			(strings.Contains(a.Match, "$"+set+")") || strings.Contains(a.Match, "$"+set+" "))
 	})
 }
 
-// firewall is one namespace's step, or false when it has to wait for its port group.
+// firewall returns the transaction of one namespace. It returns false if the namespace must wait for its port group.
 func (p *planner) firewall(want PortGroup) (Tx, bool) {
 	tx := Tx{Namespace: want.IDs[nameKey]}
 	have, ok := p.groups[want.Name]
@@ -174,7 +181,8 @@ func (p *planner) firewall(want PortGroup) (Tx, bool) {
 		}
 	}
 	if !ok {
-		tx.Ops = append(tx.Ops, p.insert(groupTable, map[string]any{"name": want.Name, "ports": want.Ports, "acls": attach, "external_ids": want.IDs}))
+		tx.Ops = append(tx.Ops, p.insert(groupTable,
+			map[string]any{"name": want.Name, "ports": want.Ports, "acls": attach, "external_ids": want.IDs}))
 		return tx, true
 	}
 	if p.f.ManageGroups {
@@ -186,10 +194,11 @@ func (p *planner) firewall(want PortGroup) (Tx, bool) {
 	return tx, true
 }
 
-// acl finds the row of a wanted ACL, or makes it, and says what has to be done to it.
+// acl returns the UUID of the row of a wanted ACL, and the operation that creates or changes it. The operation is nil
+// if there is nothing to do.
 func (p *planner) acl(id string, attached map[string]bool) (uuid string, _ *Op) {
 	for _, u := range p.byID[id] {
-		// Of several with one id, the one that is attached.
+		// If several rows have the id, prefer an attached one.
 		if uuid == "" || !attached[uuid] && attached[u] {
 			uuid = u
 		}
@@ -212,7 +221,8 @@ func (p *planner) acl(id string, attached map[string]bool) (uuid string, _ *Op) 
 	return uuid, &Op{Verb: Update, Table: aclTable, Row: uuid, Columns: changed}
 }
 
-// stale takes our ACLs out of a group that no firewall has, and the group away, if we made it and nobody else uses it.
+// stale detaches our ACLs from a group without a firewall. It deletes the group if this package created it and nothing
+// else uses it.
 func (p *planner) stale(have PortGroup) Tx {
 	if p.wantGroups[have.Name] {
 		return Tx{}
@@ -227,14 +237,16 @@ func (p *planner) stale(have PortGroup) Tx {
 	return tx
 }
 
-// mayGo tells whether an ACL is ours to detach: of our kinds, or one that somebody took the ids from.
+// mayGo reports whether this package may detach an ACL: it is of our kinds, or another program removed its ids.
 func (p *planner) mayGo(uuid string) bool {
 	a := p.acls[uuid]
-	return a.ours() || a.IDs[idKey] == "" && slices.ContainsFunc([]string{"EF:", "EFK:", "EFG:"}, func(p string) bool { return strings.HasPrefix(a.Name, p) })
+	return a.ours() || a.IDs[idKey] == "" &&
+		slices.ContainsFunc([]string{"EF:", "EFK:", "EFG:"}, func(p string) bool { return strings.HasPrefix(a.Name, p) })
 }
 
-// members are what is to be done to a group besides its ACLs. Ids that others put there stay. A group that others made does not become
-// ours by having a firewall, or we would delete it with that; one that has no id any more was ours or nobody's.
+// members returns the operations on a group other than those on its ACLs. Ids of other programs stay. A group that
+// another program created does not become ours by having a firewall: otherwise it would be deleted with the firewall. A
+// group without an id was ours or nobody's.
 func members(want, have PortGroup) (ops []Op) {
 	all := maps.Clone(want.IDs)
 	if have.IDs[idKey] != "" && have.IDs[madeKey] == "" {
@@ -248,8 +260,10 @@ func members(want, have PortGroup) (ops []Op) {
 	if !maps.Equal(all, have.IDs) {
 		ops = append(ops, Op{Verb: Update, Table: groupTable, Row: have.UUID, Columns: map[string]any{"external_ids": all}})
 	}
-	ops = appendSet(ops, Add, Op{Table: groupTable, Row: have.UUID, Column: "ports", Values: minus(want.Ports, have.Ports)})
-	return appendSet(ops, Remove, Op{Table: groupTable, Row: have.UUID, Column: "ports", Values: minus(have.Ports, want.Ports)})
+	ops = appendSet(ops, Add, Op{Table: groupTable, Row: have.UUID, Column: "ports",
+		Values: minus(want.Ports, have.Ports)})
+	return appendSet(ops, Remove, Op{Table: groupTable, Row: have.UUID, Column: "ports",
+		Values: minus(have.Ports, want.Ports)})
 }
 
 func (p *planner) insert(table string, columns map[string]any) Op {
@@ -258,18 +272,22 @@ func (p *planner) insert(table string, columns map[string]any) Op {
 }
 
 func (a ACL) columns(f Features) map[string]any {
-	m := map[string]any{"name": a.Name, "direction": a.Direction, "priority": a.Priority, "match": a.Match, "action": a.Action,
-		"log": a.Log, "severity": a.Severity, "meter": a.Meter, "label": a.Label, "options": a.Options, "external_ids": a.IDs}
+	m := map[string]any{"name": a.Name, "direction": a.Direction, "priority": a.Priority, "match": a.Match,
+		"action": a.Action,
+		"log":    a.Log, "severity": a.Severity, "meter": a.Meter, "label": a.Label, "options": a.Options,
+		"external_ids": a.IDs}
 	if f.Tier {
 		m["tier"] = a.Tier
 	}
 	return m
 }
 
-// same tells whether two rows differ in nothing but their UUIDs. Nearly all of nearly all passes are.
+// same reports whether two rows differ only in their UUIDs. In most passes, most rows are equal.
 func (a ACL) same(b ACL) bool {
-	return a.Name == b.Name && a.Direction == b.Direction && a.Match == b.Match && a.Action == b.Action && a.Severity == b.Severity && a.Meter == b.Meter &&
-		a.Priority == b.Priority && a.Tier == b.Tier && a.Label == b.Label && a.Log == b.Log && maps.Equal(a.IDs, b.IDs) && maps.Equal(a.Options, b.Options)
+	return a.Name == b.Name && a.Direction == b.Direction && a.Match == b.Match && a.Action == b.Action &&
+		a.Severity == b.Severity && a.Meter == b.Meter &&
+		a.Priority == b.Priority && a.Tier == b.Tier && a.Label == b.Label && a.Log == b.Log && maps.Equal(a.IDs, b.IDs) &&
+		maps.Equal(a.Options, b.Options)
 }
 
 func equal(a, b any) bool {
@@ -288,7 +306,7 @@ func appendSet(ops []Op, v Verb, op Op) []Op {
 	return append(ops, op)
 }
 
-// minus are those of a that are not in b.
+// minus returns the elements of a that are not in b.
 func minus(a, b []string) []string {
 	in := make(map[string]bool, len(b))
 	for _, s := range b {
@@ -297,8 +315,9 @@ func minus(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
 }
 
-// Spare is tx without taking those addresses from their names that stays says yes to. It asks for each that would go.
-func (tx Tx) Spare(have Rows, stays func(enforce.Pattern, netip.Addr) bool) Tx {
+// Except returns tx without the removal of the addresses for which stays returns true. It calls stays for each address
+// that tx would remove.
+func (tx Tx) Except(have Rows, stays func(enforce.Pattern, netip.Addr) bool) Tx {
 	names := map[string]enforce.Pattern{} // by UUID of the set
 	for _, op := range tx.Ops {
 		if op.Verb == Remove && op.Table == setTable {
@@ -307,13 +326,14 @@ func (tx Tx) Spare(have Rows, stays func(enforce.Pattern, netip.Addr) bool) Tx {
 	}
 	for _, s := range have.Sets {
 		if _, ok := names[s.UUID]; !ok {
-			continue // of thousands
+			continue // skip thousands of other sets
 		}
-		if p, err := enforce.ParsePattern(s.IDs[nameKey], enforce.PatternOptions{Deep: true}); err == nil && s.IDs[typeKey] == setType {
+		if p, err := enforce.ParsePattern(s.IDs[nameKey], enforce.PatternOptions{Deep: true}); err == nil &&
+			s.IDs[typeKey] == setType {
 			names[s.UUID] = p
 		}
 	}
-	out := Tx{Namespace: tx.Namespace, Takes: tx.Takes}
+	out := Tx{Namespace: tx.Namespace, Removes: tx.Removes}
 	for _, op := range tx.Ops {
 		if p := names[op.Row]; !p.IsZero() && op.Verb == Remove {
 			op.Values = slices.DeleteFunc(slices.Clone(op.Values), func(text string) bool {

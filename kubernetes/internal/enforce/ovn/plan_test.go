@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// database does to rows what the database would do, references and garbage collection included.
+// database applies operations to rows like the real database, including references and garbage collection.
 type database struct {
 	t    *testing.T
 	rows Rows
@@ -75,7 +75,8 @@ func (d *database) op(op Op, names map[string]string) {
 	case aclTable:
 		d.rows.ACLs = edit(d.t, d.rows.ACLs, op, func(a ACL) bool { return a.UUID == row }, func(a *ACL) {
 			a.UUID = row
-			for column, p := range map[string]*string{"name": &a.Name, "direction": &a.Direction, "match": &a.Match, "action": &a.Action, "severity": &a.Severity, "meter": &a.Meter} {
+			for column, p := range map[string]*string{"name": &a.Name, "direction": &a.Direction, "match": &a.Match,
+				"action": &a.Action, "severity": &a.Severity, "meter": &a.Meter} {
 				setColumn(op, column, p)
 			}
 			for column, p := range map[string]*int{"priority": &a.Priority, "tier": &a.Tier, "label": &a.Label} {
@@ -132,14 +133,14 @@ func mutate(t *testing.T, op Op, column string, to *[]string, values []string) {
 	*to = out
 }
 
-// collect removes ACLs that no group has.
+// collect deletes ACLs that no group references.
 func (d *database) collect() {
 	d.rows.ACLs = slices.DeleteFunc(d.rows.ACLs, func(a ACL) bool {
 		return !slices.ContainsFunc(d.rows.Groups, func(g PortGroup) bool { return slices.Contains(g.ACLs, a.UUID) })
 	})
 }
 
-// wanted is have as Render would say it.
+// wanted returns have in the form in which Render returns rows.
 func wanted(have Rows) Rows {
 	ids := map[string]string{}
 	out := Rows{}
@@ -170,14 +171,16 @@ var unordered = cmp.Options{
 	cmpopts.SortSlices(func(a, b PortGroup) bool { return a.Name < b.Name }),
 }
 
-func randomWorld(t *testing.T, r *rand.Rand) World {
-	w := World{Learned: map[enforce.Pattern][]netip.Addr{}, Kept: map[enforce.Pattern][]netip.Addr{}, Ports: map[string][]string{}, Logging: map[string]Logging{},
+func randomInput(t *testing.T, r *rand.Rand) Input {
+	w := Input{Learned: map[enforce.Pattern][]netip.Addr{}, Kept: map[enforce.Pattern][]netip.Addr{},
+		Ports: map[string][]string{}, Logging: map[string]Logging{},
 		ClusterSubnets: prefixes("10.244.0.0/16"), V4: r.IntN(8) > 0, V6: r.IntN(2) == 0}
 	names := []string{"a.example.com", "b.example.com", "*.example.com"}
 	for _, n := range names {
 		for _, m := range []map[enforce.Pattern][]netip.Addr{w.Learned, w.Kept} {
 			for range r.IntN(4) {
-				m[must.Pattern(n)] = append(m[must.Pattern(n)], addrs([]string{fmt.Sprintf("192.0.2.%d", r.IntN(5)), fmt.Sprintf("2001:db8::%d", r.IntN(5))}[r.IntN(2)])...)
+				m[must.Pattern(n)] = append(m[must.Pattern(n)],
+					addrs([]string{fmt.Sprintf("192.0.2.%d", r.IntN(5)), fmt.Sprintf("2001:db8::%d", r.IntN(5))}[r.IntN(2)])...)
 			}
 		}
 	}
@@ -202,7 +205,7 @@ func randomWorld(t *testing.T, r *rand.Rand) World {
 	return w
 }
 
-// vandalize does what a person with ovn-nbctl might do.
+// vandalize makes changes that a person with ovn-nbctl might make.
 func vandalize(r *rand.Rand, rows *Rows) {
 	for range r.IntN(3) {
 		switch n := len(rows.ACLs); {
@@ -243,15 +246,15 @@ func vandalize(r *rand.Rand, rows *Rows) {
 	}
 }
 
-// TestPlanModel leads random databases from one random world to the next, hand edits in between: what is there then is what is
-// rendered, whoever else's rows are as they were, and there is nothing left to do.
+// TestPlanModel leads databases from one random input to the next, with hand edits in between. It checks that the
+// result equals the rendered rows, that other rows are unchanged, and that a second plan is empty.
 func TestPlanModel(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		f := Features{Tier: r.IntN(2) == 0, ManageGroups: true, Keep: r.IntN(2) == 0}
 		d := &database{t: t}
 		for range 6 {
-			want := Render(randomWorld(t, r), f)
+			want := Render(randomInput(t, r), f)
 			txs, waiting := Plan(want, d.rows, f)
 			d.apply(txs)
 			if len(waiting) > 0 {
@@ -269,8 +272,8 @@ func TestPlanModel(t *testing.T) {
 	}
 }
 
-// rig is a database with one firewall in it.
-func rig(t *testing.T, w World, f Features) *database {
+// rig returns a database with one firewall.
+func rig(t *testing.T, w Input, f Features) *database {
 	t.Helper()
 	d := &database{t: t}
 	txs, _ := Plan(Render(w, f), d.rows, f)
@@ -278,15 +281,15 @@ func rig(t *testing.T, w World, f Features) *database {
 	return d
 }
 
-func denies(t *testing.T, n int) World {
+func denies(t *testing.T, n int) Input {
 	in := make([]enforce.RuleInput, n)
 	for i := range in {
 		in[i] = enforce.RuleInput{Type: "Deny", CIDR: fmt.Sprintf("198.51.%d.0/24", i)}
 	}
-	return World{Firewalls: []enforce.Firewall{firewall(t, "ns1", in...)}, V4: true}
+	return Input{Firewalls: []enforce.Firewall{firewall(t, "ns1", in...)}, V4: true}
 }
 
-// TestPlanShrinks is defect D18: a firewall that lost its last rule kept it in the switch.
+// TestPlanShrinks checks that a firewall that loses its last rule does not keep it in the switch.
 func TestPlanShrinks(t *testing.T) {
 	f := Features{ManageGroups: true}
 	d := rig(t, denies(t, 3), f)
@@ -307,10 +310,11 @@ func TestPlanShrinks(t *testing.T) {
 	}
 }
 
-// TestPlanDelta is defect D21: a new address rewrote all others.
+// TestPlanDelta checks that a new address does not rewrite the other ones.
 func TestPlanDelta(t *testing.T) {
 	name := must.Pattern("a.example.com")
-	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true,
+	w := Input{Firewalls: []enforce.Firewall{firewall(t, "ns1",
+		enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true,
 		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1", "192.0.2.2")}}
 	f := Features{ManageGroups: true}
 	d := rig(t, w, f)
@@ -319,14 +323,15 @@ func TestPlanDelta(t *testing.T) {
 	set := d.rows.Sets[0].UUID
 	want := []Tx{
 		{Ops: []Op{{Verb: Add, Table: setTable, Row: set, Column: "addresses", Values: []string{"192.0.2.3"}}}},
-		{Takes: true, Ops: []Op{{Verb: Remove, Table: setTable, Row: set, Column: "addresses", Values: []string{"192.0.2.1"}}}},
+		{Removes: true, Ops: []Op{{Verb: Remove, Table: setTable, Row: set, Column: "addresses",
+			Values: []string{"192.0.2.1"}}}},
 	}
 	if diff := cmp.Diff(want, txs); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	var asked []string
 	spare := func(stays bool) Tx {
-		return txs[1].Spare(d.rows, func(p enforce.Pattern, a netip.Addr) bool {
+		return txs[1].Except(d.rows, func(p enforce.Pattern, a netip.Addr) bool {
 			asked = append(asked, p.String()+a.String())
 			return stays
 		})
@@ -334,7 +339,7 @@ func TestPlanDelta(t *testing.T) {
 	if diff := cmp.Diff(want[1], spare(false)); diff != "" {
 		t.Errorf("nothing spared (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(Tx{Takes: true}, spare(true)); diff != "" {
+	if diff := cmp.Diff(Tx{Removes: true}, spare(true)); diff != "" {
 		t.Errorf("spared (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"a.example.com.192.0.2.1", "a.example.com.192.0.2.1"}, asked); diff != "" {
@@ -342,7 +347,7 @@ func TestPlanDelta(t *testing.T) {
 	}
 }
 
-// TestPlanReorders swaps two rules in one transaction, so that there is no moment with the second one first.
+// TestPlanReorders checks that two rules are swapped in one transaction, so that the order is never wrong.
 func TestPlanReorders(t *testing.T) {
 	f := Features{ManageGroups: true}
 	w := denies(t, 2)
@@ -360,18 +365,23 @@ func TestPlanReorders(t *testing.T) {
 	}
 }
 
-// TestPlanLeavesOthersAlone has rows of network policies, of namespaces and of another group around ours, and groups of namespaces with
-// a firewall that somebody else made, one of them with nothing in it but what we put there.
+// TestPlanLeavesOthersAlone checks that rows of network policies, namespaces and other groups stay unchanged. So do
+// groups that another program created for namespaces with a firewall, even if they contain only our ACLs.
 func TestPlanLeavesOthersAlone(t *testing.T) {
 	others := Rows{
-		Sets: []AddressSet{{UUID: "s", Name: "a1", Addresses: []string{"192.0.2.1"}, IDs: map[string]string{controllerKey: stockController, typeKey: "NetworkPolicy"}}},
-		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"}, IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}, {UUID: "e", Name: "a3", IDs: groupIDs("ns3")},
+		Sets: []AddressSet{{UUID: "s", Name: "a1", Addresses: []string{"192.0.2.1"},
+			IDs: map[string]string{controllerKey: stockController, typeKey: "NetworkPolicy"}}},
+		Groups: []PortGroup{{UUID: "g", Name: groupName("ns1"), Ports: []string{"p"}, ACLs: []string{"x"},
+			IDs: groupIDs("ns1")}, {UUID: "h", Name: "a2", ACLs: []string{"y"}, IDs: groupIDs("ns2")}, {UUID: "e", Name: "a3",
+			IDs: groupIDs("ns3")},
 			{UUID: "b", Name: groupName("ns4"), Ports: []string{"q"}, IDs: groupIDs("ns4")}},
-		ACLs: []ACL{{UUID: "x", Name: "NP:ns1:0", IDs: map[string]string{idKey: "i", controllerKey: stockController, typeKey: "NetworkPolicy"}},
+		ACLs: []ACL{{UUID: "x", Name: "NP:ns1:0",
+			IDs: map[string]string{idKey: "i", controllerKey: stockController, typeKey: "NetworkPolicy"}},
 			{UUID: "y", Name: "by hand"}},
 	}
 	for _, f := range []Features{{}, {ManageGroups: true}} {
-		d := &database{t: t, rows: Rows{slices.Clone(others.Sets), slices.Clone(others.Groups), slices.Clone(others.ACLs), nil}}
+		d := &database{t: t, rows: Rows{slices.Clone(others.Sets), slices.Clone(others.Groups), slices.Clone(others.ACLs),
+			nil}}
 		w := denies(t, 1)
 		w.Firewalls = append(w.Firewalls, firewall(t, "ns4", enforce.RuleInput{Type: "Deny", CIDR: "0.0.0.0/0"}))
 		w.Ports = map[string][]string{"ns1": {"p"}, "ns4": {"q"}}
@@ -395,17 +405,18 @@ func TestPlanWaitsForGroups(t *testing.T) {
 	}
 }
 
-// TestPlanFreezes leaves the rows of a firewall that cannot be read, and the sets they name.
+// TestPlanFreezes checks that the rows of an unreadable firewall stay, with the sets that they refer to.
 func TestPlanFreezes(t *testing.T) {
 	f := Features{ManageGroups: true, Keep: true}
-	d := rig(t, World{Firewalls: []enforce.Firewall{
+	d := rig(t, Input{Firewalls: []enforce.Firewall{
 		firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"}),
 		firewall(t, "ns2", enforce.RuleInput{Type: "Allow", DNSName: "b.example.com"}),
 	}, V4: true, V6: true}, f)
 	name := must.Pattern("a.example.com")
-	txs, _ := Plan(Render(World{Frozen: []string{"ns1"}, V4: true, V6: true}, f), d.rows, f)
+	txs, _ := Plan(Render(Input{Frozen: []string{"ns1"}, V4: true, V6: true}, f), d.rows, f)
 	d.apply(txs)
-	frozen := World{Frozen: []string{"ns1"}, Names: []enforce.Pattern{name}, Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1", "2001:db8::1")}, V4: true, V6: true}
+	frozen := Input{Frozen: []string{"ns1"}, Names: []enforce.Pattern{name},
+		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1", "2001:db8::1")}, V4: true, V6: true}
 	txs, _ = Plan(Render(frozen, f), d.rows, f)
 	d.apply(txs)
 	learned, kept := d.rows.Addresses()
@@ -417,12 +428,16 @@ func TestPlanFreezes(t *testing.T) {
 	}
 }
 
-// TestPlanSplits comes from the rows of OVN-Kubernetes in one step for each firewall, and goes back to them, with nothing of ours left.
+// TestPlanSplits checks the change from the rows of OVN-Kubernetes in one transaction per firewall, and back, with none
+// of our rows left.
 func TestPlanSplits(t *testing.T) {
 	name := must.Pattern("a.example.com")
-	w := World{Firewalls: []enforce.Firewall{firewall(t, "ns1", enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true, V6: true,
-		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1")}, Kept: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.2")}}
-	stock, split, kept := Features{ManageGroups: true, Stock: true}, Features{ManageGroups: true}, Features{ManageGroups: true, Keep: true}
+	w := Input{Firewalls: []enforce.Firewall{firewall(t, "ns1",
+		enforce.RuleInput{Type: "Allow", DNSName: "a.example.com"})}, V4: true, V6: true,
+		Learned: map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.1")},
+		Kept:    map[enforce.Pattern][]netip.Addr{name: addrs("192.0.2.2")}}
+	stock, split, kept := Features{ManageGroups: true, Stock: true}, Features{ManageGroups: true},
+		Features{ManageGroups: true, Keep: true}
 	d := rig(t, w, stock)
 	for _, f := range []Features{split, stock, kept, stock} {
 		txs, _ := Plan(Render(w, f), d.rows, f)
@@ -436,7 +451,7 @@ func TestPlanSplits(t *testing.T) {
 	}
 }
 
-// TestPlanDuplicates keeps the one of two ACLs with the same id that is in use.
+// TestPlanDuplicates checks that of two ACLs with the same id the attached one is kept.
 func TestPlanDuplicates(t *testing.T) {
 	f := Features{ManageGroups: true}
 	w := denies(t, 1)
@@ -452,7 +467,7 @@ func TestPlanDuplicates(t *testing.T) {
 	}
 }
 
-// TestPlanColumns edits one column of an ACL at a time: that one is put right, and no other.
+// TestPlanColumns edits one column of an ACL at a time and checks that only that column is repaired.
 func TestPlanColumns(t *testing.T) {
 	f := Features{ManageGroups: true, Tier: true}
 	edits := map[string]func(*ACL){
@@ -479,7 +494,8 @@ func TestPlanColumns(t *testing.T) {
 		d := rig(t, denies(t, 1), f)
 		edit(&d.rows.ACLs[0])
 		txs, _ := Plan(Render(denies(t, 1), f), d.rows, f)
-		if len(txs) != 1 || len(txs[0].Ops) != 1 || !slices.Equal(slices.Collect(maps.Keys(txs[0].Ops[0].Columns)), []string{column}) {
+		if len(txs) != 1 || len(txs[0].Ops) != 1 ||
+			!slices.Equal(slices.Collect(maps.Keys(txs[0].Ops[0].Columns)), []string{column}) {
 			t.Errorf("%s: %+v", column, txs)
 		}
 	}

@@ -11,22 +11,23 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// Priorities of the rules of a firewall: the first has the highest, and there is one for each of enforce.MaxRules.
+// firstPriority is the priority of the first rule of a firewall. Each following rule has the next lower one, for up to
+// enforce.MaxRules rules.
 const firstPriority = 10000
 
-// firewallTier is the tier of egress firewalls, behind those of admin network policies.
+// firewallTier is the tier of egress firewalls. It comes after the tiers of admin network policies.
 const firewallTier = 2
 
 const (
-	direction = "to-lport" // after load balancing, and apart from egress network policies, which are from-lport
+	direction = "to-lport" // after load balancing, and separate from egress network policies, which are from-lport
 	meter     = "acl-logging"
-	maxName   = 63 // of an ACL, by its schema
+	maxName   = 63 // maximum length of the name of an ACL, according to the schema
 )
 
-// Render makes the rows of w.
-func Render(w World, f Features) Rows {
+// Render returns the rows for w.
+func Render(w Input, f Features) Rows {
 	out := Rows{Frozen: w.Frozen}
-	named := map[enforce.Pattern]bool{} // whether a rule that allows names it
+	named := map[enforce.Pattern]bool{} // true if a rule that allows has the name
 	for _, p := range w.Names {
 		named[p] = true
 	}
@@ -52,15 +53,16 @@ func Render(w World, f Features) Rows {
 		}
 		out.Groups = append(out.Groups, group)
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(named), func(a, b enforce.Pattern) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, p := range slices.SortedFunc(maps.Keys(named),
+		func(a, b enforce.Pattern) int { return strings.Compare(a.String(), b.String()) }) {
 		out.Sets = append(out.Sets, w.sets(p, f.Keep && named[p])...)
 	}
 	return out
 }
 
-// sets are the address sets of a name: one of each family the cluster has, also when it has no address yet, and as many of
-// kept addresses.
-func (w World) sets(p enforce.Pattern, keep bool) []AddressSet {
+// sets returns the address sets of a name: one for each address family of the cluster, even if it is empty. With keep,
+// it adds as many sets of kept addresses.
+func (w Input) sets(p enforce.Pattern, keep bool) []AddressSet {
 	var out []AddressSet
 	for _, v4 := range w.families() {
 		ids := setIDs(p, v4)
@@ -73,7 +75,7 @@ func (w World) sets(p enforce.Pattern, keep bool) []AddressSet {
 	return out
 }
 
-func (w World) families() []bool {
+func (w Input) families() []bool {
 	var out []bool
 	if w.V4 {
 		out = append(out, true)
@@ -84,8 +86,8 @@ func (w World) families() []bool {
 	return out
 }
 
-// outside are those of addrs that are of the family and of no pod: rules by name are never about pods.
-func (w World) outside(addrs []netip.Addr, v4 bool) []string {
+// outside returns the addresses of the given family that are not in a pod subnet: rules by name never apply to pods.
+func (w Input) outside(addrs []netip.Addr, v4 bool) []string {
 	var out []string
 	for _, a := range addrs {
 		if a.Is4() == v4 && !w.InCluster(a) {
@@ -95,15 +97,16 @@ func (w World) outside(addrs []netip.Addr, v4 bool) []string {
 	return sorted(out)
 }
 
-// InCluster tells whether a is in a subnet of pods.
-func (w World) InCluster(a netip.Addr) bool {
+// InCluster reports whether a is in a pod subnet.
+func (w Input) InCluster(a netip.Addr) bool {
 	return slices.ContainsFunc(w.ClusterSubnets, func(s netip.Prefix) bool { return s.Contains(a) })
 }
 
 func sorted(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
 
-// acls are the rows of one rule: none when it has no destination, as when its selector selects no node.
-func (w World) acls(namespace, group string, r enforce.Rule, f Features) []ACL {
+// acls returns the rows of one rule. There are none if the rule has no destination, for example because its selector
+// selects no node.
+func (w Input) acls(namespace, group string, r enforce.Rule, f Features) []ACL {
 	acl := ACL{
 		Name:      cut(fmt.Sprintf("EF:%s:%d", namespace, r.Index)),
 		Direction: direction,
@@ -128,9 +131,10 @@ func (w World) acls(namespace, group string, r enforce.Rule, f Features) []ACL {
 	return []ACL{acl}
 }
 
-// named are the rows of a rule by name, made of what is the same in all of them. With both families in one match, ovn-controller makes
-// all flows of the rule again whenever an address comes: 8 ms for 500 of them, where a match of one set takes it 1 ms.
-func (w World) named(acl ACL, namespace, group string, r enforce.Rule, f Features) []ACL {
+// named returns the rows of a rule by name, based on the common columns in acl. If one match has both address families,
+// ovn-controller rebuilds all flows of the rule for each new address: 8 ms for 500 flows, compared with 1 ms for a
+// match with one set.
+func (w Input) named(acl ACL, namespace, group string, r enforce.Rule, f Features) []ACL {
 	parts := [][]bool{w.families()}
 	if len(parts[0]) == 2 && !f.Stock {
 		parts = [][]bool{{true}, {false}}
@@ -156,7 +160,7 @@ func (w World) named(acl ACL, namespace, group string, r enforce.Rule, f Feature
 	return out
 }
 
-// inSets is the part of a match that is about addresses of sets, which id tells of a family.
+// inSets returns the part of a match that tests addresses against sets. id returns the id of the set of a family.
 func inSets(families []bool, id func(v4 bool) string) string {
 	var out []string
 	for _, v4 := range families {
@@ -165,18 +169,19 @@ func inSets(families []bool, id func(v4 bool) string) string {
 	return strings.Join(out, " || ")
 }
 
-// keptACL lets connections live on whose address is no longer in the set of the rule's name. It has the place of its rule, so that
-// rules before it decide as ever. It is there before any address is kept, because it is what makes the switch track
-// connections at all: one that began untracked could not be told from a new one.
-func (w World) keptACL(namespace, group string, r enforce.Rule, acl ACL, families []bool) ACL {
+// keptACL returns the row that lets connections continue after their address left the set of the rule's name. It has
+// the priority of its rule, so that the rules before it decide first. It exists before any address is kept, because it
+// makes the switch track connections. A connection that began untracked could not be distinguished from a new one.
+func (w Input) keptACL(namespace, group string, r enforce.Rule, acl ACL, families []bool) ACL {
 	acl.Name = cut(fmt.Sprintf("EFK:%s:%d", namespace, r.Index))
 	acl.Action = "allow-related"
-	acl.Match = match(inSets(families, func(v4 bool) string { return keptIDs(r.Pattern, v4)[idKey] }), group, r.Ports) + established
+	acl.Match = match(inSets(families, func(v4 bool) string { return keptIDs(r.Pattern, v4)[idKey] }), group, r.Ports) +
+		established
 	acl.IDs = ids(ourController, keptACLType, namespace, ruleKey, strconv.Itoa(r.Index))
 	return acl
 }
 
-// established is true of packets of connections that were let through when they began, and not blocked since.
+// established matches packets of connections that were allowed when they began and have not been blocked since.
 const established = " && ct.est && !ct.new && ct_mark.blocked == 0"
 
 func match(dst, group string, ports []enforce.Port) string {
@@ -187,8 +192,8 @@ func match(dst, group string, ports []enforce.Port) string {
 	return m
 }
 
-// destination is the part of a match that is about addresses that are known, or empty when no packet could match.
-func (w World) destination(r enforce.Rule) string {
+// destination returns the part of a match that tests fixed addresses, or an empty string if no packet can match.
+func (w Input) destination(r enforce.Rule) string {
 	if r.Kind == enforce.ByCIDR {
 		return w.cidr(r.CIDR)
 	}
@@ -202,8 +207,8 @@ func (w World) destination(r enforce.Rule) string {
 	return strings.Join(out, " || ")
 }
 
-// cidr leaves the subnets of pods out, which are the business of network policies.
-func (w World) cidr(p netip.Prefix) string {
+// cidr excludes the pod subnets, which are the subject of network policies.
+func (w Input) cidr(p netip.Prefix) string {
 	field := ip(p.Addr().Is4()) + ".dst"
 	out := fmt.Sprintf("%s == %s", field, p)
 	var not []string
@@ -244,5 +249,5 @@ func matchPorts(ports []enforce.Port) string {
 	return "(" + strings.Join(protocols, " || ") + ")"
 }
 
-// cut keeps a name within what the column takes. Names are for people; nothing is found by them.
+// cut shortens a name to the limit of the column. Names are for people; rows are not found by name.
 func cut(s string) string { return s[:min(len(s), maxName)] }

@@ -1,8 +1,9 @@
 // Package ovn turns egress firewalls into rows of OVN's northbound database, and keeps them there.
 //
-// Render says which rows there should be, Plan which operations lead there from those there are; both are functions of values.
-// DB is the database. The rows are those of OVN-Kubernetes, so that either can take over from the other: to the letter but for what
-// Features say.
+// Start with Render in render.go, which returns the rows that should exist, and Plan in plan.go, which returns the
+// operations that lead there from the existing rows. Both are pure functions. DB in db.go is the connection to the
+// database. The rows are identical to those of OVN-Kubernetes except for the differences that Features list, so that
+// either program can replace the other.
 package ovn
 
 import (
@@ -15,47 +16,49 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// World is all that rows depend on.
-type World struct {
-	Firewalls []enforce.Firewall // at most one of a namespace
-	// Frozen are namespaces whose firewall cannot be read as a whole. Their rows stay as they are.
+// Input is everything that the rows depend on.
+type Input struct {
+	Firewalls []enforce.Firewall // at most one per namespace
+	// Frozen lists namespaces whose firewall cannot be read completely. Their rows stay unchanged.
 	Frozen []string
-	// Names are names whose sets are kept up to date for the rules of frozen firewalls.
+	// Names lists the names whose sets are kept up to date for the rules of frozen firewalls.
 	Names []enforce.Pattern
-	// Learned are the addresses that a name has now.
+	// Learned has the current addresses of each name.
 	Learned map[enforce.Pattern][]netip.Addr
-	// Kept are addresses that a name had. Connections that were made then live on; new ones are not made. See Features.Keep.
+	// Kept has former addresses of each name. Existing connections to them continue, but new ones are not allowed. See
+	// Features.Keep.
 	Kept map[enforce.Pattern][]netip.Addr
-	// Ports are the logical switch ports of the pods of a namespace, by UUID. Only used when port groups are ours.
+	// Ports has the UUIDs of the logical switch ports of the pods of each namespace. It is only used if ManageGroups is
+	// set.
 	Ports          map[string][]string
 	Logging        map[string]Logging // by namespace
 	ClusterSubnets []netip.Prefix
-	V4, V6         bool // which families the cluster has
+	V4, V6         bool // address families of the cluster
 }
 
-// Logging are the severities with which packets are logged; empty ones are not.
+// Logging has the severities with which packets are logged. An empty severity means no log.
 type Logging struct{ Allow, Deny string }
 
-// Features are what the database can do and what this agent is to do in it.
+// Features describe what the database supports and what the agent does in it.
 type Features struct {
 	Tier         bool // ACLs have tiers: OVN 23.06 and later
-	ManageGroups bool // port groups are made and filled by us, not by OVN-Kubernetes
-	Keep         bool // connections outlive the addresses they were made to; adds rows that OVN-Kubernetes has no like of
-	// Stock makes one ACL of every rule, as OVN-Kubernetes does. Without it a rule by name has one for each family of addresses, so that
-	// ovn-controller need not make all its flows again for an address that comes.
+	ManageGroups bool // the agent, not OVN-Kubernetes, creates and fills port groups
+	Keep         bool // connections continue after their address is removed; adds rows that OVN-Kubernetes does not have
+	// Stock creates one ACL per rule, as OVN-Kubernetes does. Without it, a rule by name has one ACL per address family,
+	// so that ovn-controller does not rebuild all flows of the rule for each new address.
 	Stock bool
-	Guard bool // switches remember refusals by address; adds rows that OVN-Kubernetes has no like of
+	Guard bool // switches cache denials by single address; adds rows that OVN-Kubernetes does not have
 }
 
-// Rows are rows of the three tables we write.
+// Rows are rows of the three tables that this package writes.
 type Rows struct {
 	Sets   []AddressSet
 	Groups []PortGroup
 	ACLs   []ACL
-	Frozen []string // of wanted rows: see World
+	Frozen []string // only in wanted rows: see Input
 }
 
-// AddressSet is a row of Address_Set. UUIDs are empty in wanted rows, here and below.
+// AddressSet is a row of Address_Set. UUID is empty in wanted rows, here and below.
 type AddressSet struct {
 	UUID, Name string
 	Addresses  []string
@@ -66,11 +69,11 @@ type AddressSet struct {
 type PortGroup struct {
 	UUID, Name string
 	Ports      []string // UUIDs
-	ACLs       []string // UUIDs; in wanted rows the ids of ACLs
+	ACLs       []string // UUIDs; in wanted rows, the ids of ACLs
 	IDs        map[string]string
 }
 
-// ACL is a row of ACL. Label and Options are never wanted, but somebody may have set them.
+// ACL is a row of ACL. Label and Options are always empty in wanted rows, but another program may have set them.
 type ACL struct {
 	UUID, Name, Direction, Match, Action, Severity, Meter string
 	Priority, Tier, Label                                 int
@@ -78,7 +81,7 @@ type ACL struct {
 	IDs, Options                                          map[string]string
 }
 
-// Addresses are what names have and had, as the sets in r say it.
+// Addresses returns the current and the former addresses of names, as stored in the sets of r.
 func (r Rows) Addresses() (learned, kept map[enforce.Pattern][]netip.Addr) {
 	learned, kept = map[enforce.Pattern][]netip.Addr{}, map[enforce.Pattern][]netip.Addr{}
 	for _, s := range r.Sets {
@@ -99,7 +102,7 @@ func (r Rows) Addresses() (learned, kept map[enforce.Pattern][]netip.Addr) {
 	return learned, kept
 }
 
-// Keys and values of external_ids, as OVN-Kubernetes has them.
+// Keys and values of external_ids that OVN-Kubernetes uses.
 const (
 	idKey         = "k8s.ovn.org/id"
 	controllerKey = "k8s.ovn.org/owner-controller"
@@ -113,18 +116,18 @@ const (
 	groupType       = "Namespace"
 	aclType         = "EgressFirewall"
 
-	// Rows that OVN-Kubernetes has no like of.
+	// Values for rows that OVN-Kubernetes does not have.
 	ourController = "nameplane"
 	keptSetType   = "EgressFirewallDNSKept"
 	keptACLType   = "EgressFirewallKept"
 	guardType     = "EgressFirewallGuard"
 	partKey       = "part"
 
-	// madeKey marks port groups that we made, and may therefore delete.
+	// madeKey marks port groups that this package created, and may therefore delete.
 	madeKey = "nameplane/made"
 )
 
-// ids makes the external ids of a row; the values in rest are part of its id.
+// ids returns the external ids of a row. The value of key is part of the id.
 func ids(controller, kind, name, key, value string) map[string]string {
 	m := map[string]string{controllerKey: controller, typeKey: kind, nameKey: name}
 	id := controller + ":" + kind + ":" + name
@@ -136,7 +139,8 @@ func ids(controller, kind, name, key, value string) map[string]string {
 	return m
 }
 
-// ofFamily are the ids of a row's like for one family. OVN-Kubernetes finds stale rows by what it leaves as it is.
+// ofFamily returns the ids of the row for one address family. It keeps the keys by which OVN-Kubernetes finds stale
+// rows.
 func ofFamily(ids map[string]string, v4 bool) map[string]string {
 	out := maps.Clone(ids)
 	out[familyKey] = family(v4)
@@ -144,14 +148,14 @@ func ofFamily(ids map[string]string, v4 bool) map[string]string {
 	return out
 }
 
-// hashName is how OVN-Kubernetes makes an identifier of OVN expressions out of an id.
+// hashName returns an identifier for OVN expressions, computed from an id in the same manner as OVN-Kubernetes.
 func hashName(id string) string {
 	h := fnv.New64a()
 	h.Write([]byte(id))
 	return "a" + strconv.FormatUint(h.Sum64(), 10)
 }
 
-// SetName is the name of the address set of p for the family of addr.
+// SetName returns the name of the address set of p for the family of addr.
 func SetName(p enforce.Pattern, addr netip.Addr) string {
 	return hashName(setIDs(p, addr.Is4())[idKey])
 }
@@ -179,7 +183,7 @@ func groupIDs(namespace string) map[string]string {
 
 func (a ACL) id() string { return a.IDs[idKey] }
 
-// ours tells whether an ACL is of the kinds we write, whatever is in it.
+// ours reports whether an ACL is of a kind that this package writes, whatever its content.
 func (a ACL) ours() bool { return isOurs(a.IDs, aclType, keptACLType, guardType) }
 
 func (s AddressSet) ours() bool { return isOurs(s.IDs, setType, keptSetType) }

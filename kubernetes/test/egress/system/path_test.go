@@ -30,7 +30,7 @@ func laterPod(s *story) {
 	}
 }
 
-// hostNetwork is case 79: a pod in the network of its node has no port on the switch, so that no rule is about it. What it sends comes by the
+// hostNetwork is case 79: a pod in the network of its node has no port on the switch, so that no rule matches it. What it sends comes by the
 // node's own port, through the same switch and the same rules as the packets of other pods.
 func hostNetwork(s *story) {
 	n := s.sys.Nodes[0]

@@ -21,34 +21,34 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/ovn"
 )
 
-// logAnnotation is the annotation of namespaces that OVN-Kubernetes reads.
+// logAnnotation is the annotation of namespaces that configures ACL logging in OVN-Kubernetes.
 const logAnnotation = "k8s.ovn.org/acl-logging"
 
-// objects are all that the API server says. They belong to the cache and are not changed.
+// objects are all objects that the agent reads. They belong to the cache and must not be modified.
 type objects struct {
 	firewalls  []apiv1.EgressFirewall
 	resolvers  []v1alpha1.DNSNameResolver
 	nodes      []corev1.Node
 	namespaces []metav1.PartialObjectMetadata
-	services   []client.Object // ServiceCIDRs, or Services where there are none
+	services   []client.Object // ServiceCIDRs, or Services if the cluster has no ServiceCIDRs
 }
 
-// reading is what objects mean.
+// reading is the parsed form of objects.
 type reading struct {
-	world    ovn.World                        // without what is learned
-	policy   learn.Policy                     // which addresses no name may open
+	input    ovn.Input                        // without learned addresses
+	policy   learn.Policy                     // which addresses must not be opened
 	status   map[enforce.Pattern][]netip.Addr // addresses in the statuses of DNSNameResolvers
-	used     map[enforce.Pattern]bool         // by rules
-	errs     map[string][]error               // what is wrong with a namespace's firewall
-	versions map[string]string                // resource versions of DNSNameResolvers, by their names
+	used     map[enforce.Pattern]bool         // patterns that rules use
+	errs     map[string][]error               // errors in a namespace's firewall
+	versions map[string]string                // resource versions of DNSNameResolvers, by name
 }
 
-// reader turns objects into readings. It remembers what it parsed, because nearly all objects are as they were the last time.
+// reader parses objects. It caches the results, because nearly all objects are unchanged since the last pass.
 type reader struct {
 	opts      Options
 	firewalls map[types.UID]parsedFirewall
 	resolvers map[types.UID]parsedResolver
-	networks  map[objectKey]networksOf // of the last reading
+	networks  map[objectKey]networksOf // networks of the last reading
 	cluster   *learn.Networks          // built from networks
 }
 
@@ -69,12 +69,13 @@ func newReader(o Options) *reader {
 
 func (r *reader) read(o objects) reading {
 	out := reading{
-		world: ovn.World{ClusterSubnets: r.opts.ClusterSubnets, Logging: logging(o.namespaces)}, policy: r.policy(o),
-		status: map[enforce.Pattern][]netip.Addr{}, used: map[enforce.Pattern]bool{}, errs: map[string][]error{}, versions: map[string]string{},
+		input: ovn.Input{ClusterSubnets: r.opts.ClusterSubnets, Logging: logging(o.namespaces)}, policy: r.policy(o),
+		status: map[enforce.Pattern][]netip.Addr{}, used: map[enforce.Pattern]bool{}, errs: map[string][]error{},
+		versions: map[string]string{},
 	}
 	for _, s := range r.opts.ClusterSubnets {
-		out.world.V4 = out.world.V4 || s.Addr().Is4()
-		out.world.V6 = out.world.V6 || s.Addr().Is6()
+		out.input.V4 = out.input.V4 || s.Addr().Is4()
+		out.input.V6 = out.input.V6 || s.Addr().Is6()
 	}
 	firewalls := make(map[types.UID]parsedFirewall, len(o.firewalls))
 	for i := range o.firewalls {
@@ -86,10 +87,10 @@ func (r *reader) read(o objects) reading {
 		firewalls[ef.UID] = p
 		out.errs[ef.Namespace] = p.Errs
 		if p.Frozen {
-			out.world.Frozen = append(out.world.Frozen, ef.Namespace)
-			out.world.Names = append(out.world.Names, p.Names...)
+			out.input.Frozen = append(out.input.Frozen, ef.Namespace)
+			out.input.Names = append(out.input.Names, p.Names...)
 		} else {
-			out.world.Firewalls = append(out.world.Firewalls, p.resolved(o.nodes))
+			out.input.Firewalls = append(out.input.Firewalls, p.resolved(o.nodes))
 		}
 		for _, pattern := range p.Names {
 			out.used[pattern] = true
@@ -113,7 +114,7 @@ func (r *reader) firewall(ef *apiv1.EgressFirewall) parsedFirewall {
 	return parsedFirewall{ef.Generation, egress.Read(ef, r.opts.Deep)}
 }
 
-// resolved is the firewall with the addresses of the nodes its selectors select now.
+// resolved returns the firewall with the addresses of the nodes that its selectors select now.
 func (p parsedFirewall) resolved(nodes []corev1.Node) enforce.Firewall {
 	f := p.Firewall.Firewall
 	if len(p.Selectors) == 0 {
@@ -141,7 +142,7 @@ func (r *reader) resolver(obj *v1alpha1.DNSNameResolver) parsedResolver {
 	p := parsedResolver{version: obj.ResourceVersion}
 	var err error
 	if p.pattern, err = enforce.ParsePattern(string(obj.Spec.Name), enforce.PatternOptions{Deep: true}); err != nil {
-		return p // the schema lets none pass; whatever it is, no rule has it
+		return p // the schema accepts no such name, and no rule has it
 	}
 	for _, n := range obj.Status.ResolvedNames {
 		name, err := dnsname.Parse(string(n.DNSName))
@@ -149,7 +150,7 @@ func (r *reader) resolver(obj *v1alpha1.DNSNameResolver) parsedResolver {
 			continue
 		}
 		for _, a := range n.ResolvedAddresses {
-			// IPv4 inside IPv6 is no address that a packet has (D8).
+			// No packet has an IPv4-mapped IPv6 address.
 			if addr, err := netip.ParseAddr(a.IP); err == nil && !addr.Is4In6() && addr.Zone() == "" {
 				p.addrs = append(p.addrs, addr)
 			}
@@ -158,7 +159,7 @@ func (r *reader) resolver(obj *v1alpha1.DNSNameResolver) parsedResolver {
 	return p
 }
 
-// hostAddrs returns the addresses of a node: all that OVN-Kubernetes knows of, or else those of the kubelet.
+// hostAddrs returns the addresses of a node: those in the annotation of OVN-Kubernetes, or else those of the kubelet.
 func hostAddrs(n *corev1.Node) []netip.Addr {
 	if hosts, ok := node.Hosts(n); ok {
 		return hosts
@@ -166,7 +167,7 @@ func hostAddrs(n *corev1.Node) []netip.Addr {
 	return node.KubeletAddrs(n)
 }
 
-// nodeSubnets returns the subnets of a node's pods: those of OVN-Kubernetes, or else those of the cluster.
+// nodeSubnets returns the subnets of a node's pods: those of OVN-Kubernetes, or else its pod CIDRs.
 func nodeSubnets(n *corev1.Node) []netip.Prefix {
 	if subnets, ok := node.Subnets(n); ok {
 		return subnets
@@ -174,7 +175,7 @@ func nodeSubnets(n *corev1.Node) []netip.Prefix {
 	return node.PodCIDRs(n)
 }
 
-// podPrefixes returns the subnets of the pods of some nodes.
+// podPrefixes returns the subnets of the pods of the selected nodes.
 func podPrefixes(nodes []corev1.Node, which func(*corev1.Node) bool) []netip.Prefix {
 	var out []netip.Prefix
 	for i := range nodes {
@@ -188,6 +189,7 @@ func podPrefixes(nodes []corev1.Node, which func(*corev1.Node) bool) []netip.Pre
 
 func inZone(n *corev1.Node, zone string) bool { return node.Zone(n) == zone }
 
+// soleNode returns the only node of a zone, or the zero Node if there are several.
 // soleNode is the only node of a zone; zero when there are others.
 func soleNode(nodes []corev1.Node, zone string) ovn.Node {
 	var out ovn.Node
@@ -203,7 +205,7 @@ func soleNode(nodes []corev1.Node, zone string) ovn.Node {
 	return out
 }
 
-// logging reads the annotations of namespaces. What is not a severity is as if it were not there.
+// logging parses the annotations of namespaces. Invalid severities are ignored.
 func logging(namespaces []metav1.PartialObjectMetadata) map[string]ovn.Logging {
 	out := map[string]ovn.Logging{}
 	for i := range namespaces {

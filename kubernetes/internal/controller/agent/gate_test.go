@@ -8,14 +8,14 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// TestWay: a pass lets those go first whom an answer waits for, and not for ever.
-func TestWay(t *testing.T) {
+// TestGate checks that a pass waits for requests that block a reply, but not indefinitely.
+func TestGate(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		lag, want time.Duration // until the switch confirms, and until a pass begins
+		lag, want time.Duration // time until the switch confirms, and until a pass begins
 	}{
 		{"hold", 30 * time.Millisecond, 31 * time.Millisecond},
-		{"hold that runs out", time.Second, patience},
+		{"hold that runs out", time.Second, maxGateWait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestWay(t *testing.T) {
 	}
 }
 
-// TestWayForASet: who waits for a pass does not stand in its way.
-func TestWayForASet(t *testing.T) {
+// TestGateForASet checks that a request that waits for a pass does not block that pass.
+func TestGateForASet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
 		e, _ := start(t, d)
@@ -57,7 +57,7 @@ func TestWayForASet(t *testing.T) {
 		if err := program(e, www, time.Minute, "192.0.2.1"); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took >= patience {
+		if took := time.Since(begun); took >= maxGateWait {
 			t.Errorf("it took %v", took)
 		}
 	})

@@ -16,8 +16,9 @@ func (e *engine) begun() int {
 	return e.seen.begun
 }
 
-// TestLull: what the short way wrote is not looked for at once each time, and what objects say does not wait for it.
-func TestLull(t *testing.T) {
+// TestRepairDelay checks that writes of the short path do not cause a pass each time, and that changes of objects are
+// not delayed.
+func TestRepairDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTables()
 		e, w := start(t, d)
@@ -36,25 +37,25 @@ func TestLull(t *testing.T) {
 		if err := program(e, www, time.Minute, "192.0.2.100"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(between) // a pass began with that
+		time.Sleep(minPassInterval) // a pass began with that
 		if err := program(e, www, time.Minute, "192.0.2.101"); err != nil {
 			t.Fatal(err)
 		}
 		w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.200")}})
-		time.Sleep(between + d.trip)
+		time.Sleep(minPassInterval + d.trip)
 		synctest.Wait()
 		found := false
 		for _, a := range d.set(www) {
 			found = found || a == addr("192.0.2.200")
 		}
 		if !found {
-			t.Error("a change of objects waited for the lull")
+			t.Error("a change of objects waited for repairDelay")
 		}
 	})
 }
 
-// TestRepairsInTime has somebody edit a set at any moment during and after a pass that is as slow as one of a large cluster: within a second it is
-// as it was.
+// TestRepairsInTime edits a set by hand at any moment during and after a pass that is as slow as in a large cluster. It
+// must be repaired within a second.
 func TestRepairsInTime(t *testing.T) {
 	for at := time.Duration(0); at < 800*time.Millisecond; at += 40 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +66,10 @@ func TestRepairsInTime(t *testing.T) {
 			settle()
 			w.set(e, []enforce.Pattern{www}, learned{www: {addr("192.0.2.1")}})
 			time.Sleep(at)
-			if _, err := d.write(func() { d.rows.Sets[0].Addresses = append(slices.Clone(d.rows.Sets[0].Addresses), "203.0.113.1") }); err != nil {
+			if _, err := d.write(func() {
+				d.rows.Sets[0].Addresses = append(slices.Clone(d.rows.Sets[0].Addresses),
+					"203.0.113.1")
+			}); err != nil {
 				t.Fatal(err)
 			}
 			begun := time.Now()

@@ -24,22 +24,24 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
-// unseen answers for a namespace that is not there. Where there is no firewall a mistyped namespace would be called open. Who must not see
-// namespaces is taken at their word.
+// unseen returns a report for a namespace that does not exist. Otherwise a mistyped namespace without a firewall would
+// be reported as open. If the caller may not read namespaces, unseen returns false.
 func unseen(ctx context.Context, c client.Reader, q Question) (Report, bool) {
 	err := c.Get(ctx, client.ObjectKey{Name: q.Namespace}, namespaceMetadata())
 	if !apierrors.IsNotFound(err) {
 		return Report{}, false
 	}
-	return Report{Namespace: q.Namespace, Destination: q.destination(), Unknown: fmt.Sprintf("there is no namespace %s", q.Namespace)}, true
+	return Report{Namespace: q.Namespace, Destination: q.destination(),
+		Unknown: fmt.Sprintf("there is no namespace %s", q.Namespace)}, true
 }
 
-// serviceCIDRs returns the networks of services. Clusters have them since Kubernetes 1.33; before, and for a caller who may not
-// read them, none are known.
+// serviceCIDRs returns the networks of services. Kubernetes has them since 1.33. In older clusters, and if the caller
+// may not read them, it returns none.
 func serviceCIDRs(ctx context.Context, c client.Reader) ([]client.Object, error) {
 	var list networkingv1.ServiceCIDRList
 	err := c.List(ctx, &list)
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err) {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) ||
+		runtime.IsNotRegisteredError(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -52,21 +54,27 @@ func serviceCIDRs(ctx context.Context, c client.Reader) ([]client.Object, error)
 	return out, nil
 }
 
-// ofService reports whether rules are not about an address itself: OVN replaces it with that of an endpoint before rules match.
+// ofService reports whether an address belongs to a service. Rules do not apply to it: OVN replaces it with that of an
+// endpoint before rules match.
 func (in reading) ofService(a netip.Addr) bool {
 	return in.policy.Cluster.Owner(a) == learn.OwnerService
 }
 
-const service = "%s is an address of services, and rules are about where a packet goes after it was translated; ask about the addresses of the service's endpoints"
+const service = "%s is a service address, and rules match the address after translation; " +
+	"ask about the addresses of the service's endpoints"
 
-// warn says what may not last of an answer, or not be everywhere.
+// warn adds warnings about addresses that may end soon, or are not on all nodes.
 func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {
 	for _, l := range answer.Learned {
 		switch {
 		case l.Failing != "":
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: lookups of %s fail: %s; it leaves after some more, unless one succeeds", a, l.Name, l.Failing))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("%s: lookups of %s fail: %s; it is removed after some more failures unless a lookup succeeds", a,
+					l.Name, l.Failing))
 		case l.Until.Before(now):
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: what was learned of %s is over since %s; it leaves soon, unless it is learned again", a, l.Name, l.Until.Format(time.RFC3339)))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("%s: learned for %s, ended at %s; it is removed soon unless it is learned again", a, l.Name,
+					l.Until.Format(time.RFC3339)))
 		}
 	}
 	for _, n := range answer.Nodes {
@@ -74,14 +82,15 @@ func (r *Report) warn(a netip.Addr, answer Answer, now time.Time) {
 		case n.Error != "":
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the agent %s could not be asked: %s", a, n.Agent, n.Error))
 		case n.Written():
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: written by the agent %s, and not confirmed by its switch now", a, n.Agent))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("%s: written by the agent %s, and not confirmed by its switch now", a, n.Agent))
 		case !n.Programmed:
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: not programmed by the agent %s", a, n.Agent))
 		}
 	}
 }
 
-// failing is why a name is Degraded; empty when it is not.
+// failing returns the reason for which a name is Degraded, or an empty string.
 func failing(n v1alpha1.DNSNameResolverResolvedName) string {
 	c := meta.FindStatusCondition(n.Conditions, "Degraded")
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -90,7 +99,8 @@ func failing(n v1alpha1.DNSNameResolverResolvedName) string {
 	return fmt.Sprintf("%s since %s", c.Reason, c.LastTransitionTime.UTC().Format(time.RFC3339))
 }
 
-// unnamed warns of names that have no object: none of their addresses can be known here, and rules by them look as if they were about nothing.
+// unnamed warns of names without an object: their addresses are unknown here, and rules with them seem to match
+// nothing.
 func (r *Report) unnamed(resolvers []v1alpha1.DNSNameResolver, fw enforce.Firewall, namespace string) {
 	have := make(map[string]bool, len(resolvers))
 	for i := range resolvers {
@@ -107,7 +117,7 @@ func (r *Report) unnamed(resolvers []v1alpha1.DNSNameResolver, fw enforce.Firewa
 	r.Warnings = append(r.Warnings, text+": does the manager run, and is it the right namespace?")
 }
 
-// unlearned says what is missing to decide about a name.
+// unlearned returns the text about a name without known addresses.
 func unlearned(fw enforce.Firewall, name dnsname.Name, resolvers []v1alpha1.DNSNameResolver) string {
 	var all, by []string
 	var patterns []enforce.Pattern
@@ -123,26 +133,29 @@ func unlearned(fw enforce.Firewall, name dnsname.Name, resolvers []v1alpha1.DNSN
 	if len(by) == 0 {
 		return fmt.Sprintf("no rule names %s, and its addresses are not known here; ask about an address", name)
 	}
-	out := fmt.Sprintf("no address of %s is known; they are learned when a pod looks the name up, those that are not refused. Then this is about them: %s", name, strings.Join(by, "; "))
+	out := fmt.Sprintf("no address of %s is known; addresses that are not refused are learned when a pod looks up "+
+		"the name. Then these rules match: %s", name, strings.Join(by, "; "))
 	if len(all) > 0 {
-		out += fmt.Sprintf(". Before it comes %s", strings.Join(all, "; "))
+		out += fmt.Sprintf(". An earlier rule matches all addresses: %s", strings.Join(all, "; "))
 	}
 	for i := range resolvers {
-		if slices.ContainsFunc(patterns, func(p enforce.Pattern) bool { return p.String() == string(resolvers[i].Spec.Name) }) {
-			out += tells(&resolvers[i], name)
+		if slices.ContainsFunc(patterns,
+			func(p enforce.Pattern) bool { return p.String() == string(resolvers[i].Spec.Name) }) {
+			out += objectHint(&resolvers[i], name)
 		}
 	}
 	return out
 }
 
-// tells is what an object says of a name that has no addresses in it.
-func tells(r *v1alpha1.DNSNameResolver, name dnsname.Name) string {
+// objectHint returns what an object says about a name that has no addresses in it.
+func objectHint(r *v1alpha1.DNSNameResolver, name dnsname.Name) string {
 	out := ""
 	for _, n := range r.Status.ResolvedNames {
 		why := failing(n)
 		switch {
 		case n.DNSName == r.Spec.Name && string(n.DNSName) != name.String() && len(n.ResolvedAddresses) > 0:
-			out += fmt.Sprintf(". DNSNameResolver %s/%s has %d addresses of names it had no room for: ask about an address", r.Namespace, r.Name, len(n.ResolvedAddresses))
+			out += fmt.Sprintf(". DNSNameResolver %s/%s has %d addresses of names that did not fit: ask about an address",
+				r.Namespace, r.Name, len(n.ResolvedAddresses))
 		case string(n.DNSName) == name.String() && why != "":
 			out += fmt.Sprintf(". Lookups of it fail: %s", why)
 		}
@@ -150,10 +163,11 @@ func tells(r *v1alpha1.DNSNameResolver, name dnsname.Name) string {
 	return out
 }
 
-// status adds where a firewall is in force: agents say so when their switch has confirmed it. It warns when a zone says that it is not. What
-// is wrong with rules, all say alike, and it is told already.
+// status adds the zones in which a firewall is in force: agents report that after their switch has confirmed it. It
+// warns if a zone reports that it is not. Errors in rules are the same in all zones, and are reported already.
 func (r *Report) status(o objects, namespace string, bad []error) {
-	i := slices.IndexFunc(o.firewalls, func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == egress.Name })
+	i := slices.IndexFunc(o.firewalls,
+		func(f apiv1.EgressFirewall) bool { return f.Namespace == namespace && f.Name == egress.Name })
 	if i < 0 {
 		return
 	}
@@ -162,7 +176,9 @@ func (r *Report) status(o objects, namespace string, bad []error) {
 		zone, what, _ := strings.Cut(m, ": ")
 		said[zone] = true
 		switch {
-		case zone == egress.ManagerZone && len(bad) > 0 && (strings.HasSuffix(what, egress.MoreRules) || slices.ContainsFunc(bad, func(err error) bool { return strings.HasSuffix(what, ": "+err.Error()) })):
+		case zone == egress.ManagerZone && len(bad) > 0 &&
+			(strings.HasSuffix(what, egress.MoreRules) ||
+				slices.ContainsFunc(bad, func(err error) bool { return strings.HasSuffix(what, ": "+err.Error()) })):
 		case what == egress.Applied || m == message(zone, bad, nil):
 			r.InForce = append(r.InForce, zone)
 		case strings.Contains(what, egress.NotApplied):
