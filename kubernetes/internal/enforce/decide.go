@@ -5,29 +5,28 @@ import (
 	"slices"
 )
 
-// Packet is what a decision is about. Protocol AnyProtocol or Port 0 ask in general, before one is known.
+// Packet is the subject of a decision. AnyProtocol and port 0 mean that the protocol or port is not known yet.
 type Packet struct {
 	To       netip.Addr
 	Protocol Protocol
 	Port     uint16
 }
 
-// Known is what rules are compared with, besides the packet.
+// Known is the information that rules are compared with in addition to the packet.
 type Known struct {
-	Learned        func(Pattern) []netip.Addr // the address set of a name
-	ClusterSubnets []netip.Prefix             // of pods; only rules by nodes are about them
+	Learned        func(Pattern) []netip.Addr // returns the address set of a name
+	ClusterSubnets []netip.Prefix             // pod subnets; only rules by nodes apply to them
 }
 
-// Decision is which rule decides.
+// Decision is the rule that decides, and its action.
 type Decision struct {
 	Action Action
-	Rule   *Rule // nil when no rule is about the packet, which allows it
-	// Depends are rules that come before Rule and would decide for some protocol or port. There are some only when the
-	// packet has none.
+	Rule   *Rule // nil if no rule matches the packet, which is then allowed
+	// Depends are earlier rules that would decide for some protocol or port. It is empty if the packet has both.
 	Depends []Rule
 }
 
-// Decide finds the first rule of f that is about p, as the rows of package ovn do.
+// Decide returns the first rule of f that matches p, like the rows of package ovn.
 func Decide(f Firewall, k Known, p Packet) Decision {
 	var d Decision
 	for i := range f.Rules {
@@ -66,7 +65,7 @@ const (
 	always
 )
 
-// ports tells for which of the packets that p stands for the rule's ports are right.
+// ports reports for which of the packets that p stands for the ports of the rule match.
 func (r *Rule) ports(p Packet) int {
 	if len(r.Ports) == 0 {
 		return always

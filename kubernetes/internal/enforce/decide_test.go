@@ -11,7 +11,8 @@ import (
 func TestDecide(t *testing.T) {
 	in := []enforce.RuleInput{
 		{Type: "Deny", DNSName: "bad.example.com"},
-		{Type: "Allow", DNSName: "*.example.com", Ports: []enforce.PortInput{{Protocol: "TCP", Port: 443}, {Protocol: "UDP", Port: 53}}},
+		{Type: "Allow", DNSName: "*.example.com",
+			Ports: []enforce.PortInput{{Protocol: "TCP", Port: 443}, {Protocol: "UDP", Port: 53}}},
 		{Type: "Allow", CIDR: "192.0.2.0/28"},
 		{Type: "Allow", HasNodeSelector: true},
 		{Type: "Deny", CIDR: "0.0.0.0/0"},
@@ -23,7 +24,8 @@ func TestDecide(t *testing.T) {
 	f.Rules[3].Nodes = []netip.Addr{netip.MustParseAddr("198.51.100.9"), netip.MustParseAddr("10.244.0.2")}
 	learned := map[enforce.Pattern][]netip.Addr{
 		must.Pattern("bad.example.com"): {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("2001:db8::66")},
-		must.Pattern("*.example.com"):   {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("10.244.1.1")},
+		must.Pattern("*.example.com"): {netip.MustParseAddr("203.0.113.66"), netip.MustParseAddr("203.0.113.1"),
+			netip.MustParseAddr("10.244.1.1")},
 	}
 	known := enforce.Known{
 		Learned:        func(p enforce.Pattern) []netip.Addr { return learned[p] },
@@ -35,7 +37,7 @@ func TestDecide(t *testing.T) {
 		proto   enforce.Protocol
 		port    uint16
 		want    enforce.Action
-		rule    int // -1: none
+		rule    int // -1 means none
 		depends int
 	}{
 		{"order decides between two names of one address", "203.0.113.66", enforce.TCP, 443, enforce.Deny, 0, 0},
@@ -62,7 +64,8 @@ func TestDecide(t *testing.T) {
 				rule = d.Rule.Index
 			}
 			if d.Action != tt.want || rule != tt.rule || len(d.Depends) != tt.depends {
-				t.Errorf("%v by rule %d, depending on %d; want %v by rule %d, depending on %d", d.Action, rule, len(d.Depends), tt.want, tt.rule, tt.depends)
+				t.Errorf("%v by rule %d, depending on %d; want %v by rule %d, depending on %d", d.Action, rule, len(d.Depends),
+					tt.want, tt.rule, tt.depends)
 			}
 		})
 	}

@@ -1,5 +1,8 @@
-// Package enforce holds egress firewalls as values: rules, the names in them, what is wrong with them, and which rule
-// decides about a packet.
+// Package enforce represents egress firewalls as values: rules, the names in them, their errors, and which rule decides
+// about a packet.
+//
+// Start with ParseFirewall in rule.go, which parses the rules of a namespace. Pattern in pattern.go is the name in a
+// rule, and Decide in decide.go finds the rule for a packet.
 package enforce
 
 import (
@@ -17,40 +20,41 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// PatternKind says which names a Pattern stands for.
+// PatternKind is the kind of names that a Pattern matches.
 type PatternKind uint8
 
 const (
 	Exact    PatternKind = iota + 1 // one name
-	Wildcard                        // "*.": names with exactly one label more
-	Deep                            // "**.": names with one label more or several; ours, not in the stock API
+	Wildcard                        // "*.": names with exactly one more label
+	Deep                            // "**.": names with one or more additional labels; not in the stock API
 )
 
 var prefixes = [...]string{Exact: "", Wildcard: "*.", Deep: "**."}
 
-// Pattern is the name in a rule. It is comparable, and two spellings of one name give equal patterns. The zero Pattern is
-// none.
+// Pattern is the name in a rule. It is comparable, and two spellings of a name give equal patterns. The zero Pattern
+// matches nothing.
 type Pattern struct {
 	kind PatternKind
 	base dnsname.Name // without "*." or "**."
 }
 
-// PatternOptions are what an administrator may turn on.
+// PatternOptions are features that an administrator may enable.
 type PatternOptions struct {
 	Deep bool // accept "**."
 }
 
-// maxPattern is the longest spec.name of a DNSNameResolver: 253 octets and the final dot.
+// maxPattern is the maximum length of spec.name of a DNSNameResolver: 253 bytes and the final dot.
 const maxPattern = 254
 
-// ParsePattern reads a name of a rule, in any case, with or without its final dot, with U-labels or A-labels. It refuses
-// all that the custom resource of the name could not hold, and says why in words for the one who wrote it.
+// ParsePattern parses the name in a rule, in any case, with or without its final dot, with U-labels or A-labels. It
+// rejects every name that the custom resource could not hold, with an error for the author of the rule.
 func ParsePattern(s string, o PatternOptions) (Pattern, error) {
 	kind, rest := Exact, s
 	switch {
 	case strings.HasPrefix(s, "**."):
 		if !o.Deep {
-			return Pattern{}, fmt.Errorf("%q: names of several levels (\"**.\") are not turned on; \"*.\" stands for exactly one label", s)
+			return Pattern{}, fmt.Errorf("%q: names of several levels (\"**.\") are not enabled; \"*.\" matches exactly one "+
+				"label", s)
 		}
 		kind, rest = Deep, s[3:]
 	case strings.HasPrefix(s, "*."):
@@ -77,8 +81,8 @@ func ParsePattern(s string, o PatternOptions) (Pattern, error) {
 	return p, nil
 }
 
-// toASCII turns U-labels into A-labels. Names that are ASCII already are not touched: what is in them is judged by
-// checkHost, with better words.
+// toASCII converts U-labels to A-labels. It does not change ASCII names: checkHost validates them, with better error
+// messages.
 func toASCII(s string) (string, error) {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(s), nil
@@ -93,8 +97,8 @@ func toASCII(s string) (string, error) {
 	return a, nil
 }
 
-// checkHost holds s to the pattern of the custom resource's spec.name, whose violation would otherwise surface as a regular
-// expression in an error of the API server.
+// checkHost checks s against the pattern of the custom resource's spec.name. Otherwise the API server would report a
+// violation as a regular expression.
 func checkHost(s string) error {
 	s = strings.TrimSuffix(s, ".")
 	if s == "" {
@@ -110,7 +114,8 @@ func checkHost(s string) error {
 		}
 	}
 	if len(labels) < 2 {
-		return errors.New("a name needs at least two labels, as in example.com; whole top-level domains and single words are refused")
+		return errors.New("a name needs at least two labels, as in example.com; whole top-level domains and single words " +
+			"are refused")
 	}
 	return nil
 }
@@ -120,7 +125,7 @@ func checkLabel(l string) error {
 	case l == "":
 		return errors.New("two dots in a row, or a dot in front")
 	case len(l) > dnsname.MaxLabel:
-		return fmt.Errorf("label %q has %d characters; 63 are the most", l, len(l))
+		return fmt.Errorf("label %q has %d characters, more than 63", l, len(l))
 	case l[0] == '-' || l[len(l)-1] == '-':
 		return fmt.Errorf("label %q begins or ends with a hyphen", l)
 	}
@@ -132,16 +137,17 @@ func checkLabel(l string) error {
 	return nil
 }
 
-// Kind tells which names p stands for.
+// Kind returns the kind of names that p matches.
 func (p Pattern) Kind() PatternKind { return p.kind }
 
-// Base is the name of p without "*." or "**.".
+// Base returns the name of p without "*." or "**.".
 func (p Pattern) Base() dnsname.Name { return p.base }
 
-// IsZero reports whether p is no pattern at all.
+// IsZero reports whether p is the zero Pattern.
 func (p Pattern) IsZero() bool { return p.kind == 0 }
 
-// String is p in lower case with its final dot: the spec.name of its custom resource, and the name in its address sets.
+// String returns p in lower case with its final dot: the spec.name of its custom resource, and the name in its address
+// sets.
 func (p Pattern) String() string {
 	if p.IsZero() {
 		return ""
@@ -149,7 +155,7 @@ func (p Pattern) String() string {
 	return prefixes[p.kind] + p.base.String()
 }
 
-// Matches reports whether p stands for n. A question for "*.x" itself is one for a name below x.
+// Matches reports whether p matches n. The name "*.x" itself counts as a name below x.
 func (p Pattern) Matches(n dnsname.Name) bool {
 	switch p.kind {
 	case Exact:
@@ -162,14 +168,14 @@ func (p Pattern) Matches(n dnsname.Name) bool {
 	return false
 }
 
-// safe are the characters Kubernetes spells hashes with: no vowels, no digits that look like letters.
+// safe are the characters with which Kubernetes encodes hashes: no vowels, and no digits that resemble letters.
 const safe = "bcdfghjklmnpqrstvwxz2456789"
 
-// ObjectName is the metadata.name of p's custom resource, as OVN-Kubernetes names it, so that either may take over
-// from the other. collisions tells how many names of other patterns stood in the way.
+// ObjectName returns the metadata.name of p's custom resource, as in OVN-Kubernetes, so that either can replace the
+// other. collisions is the number of object names that other patterns already use.
 func ObjectName(p Pattern, collisions uint32) string {
 	h := fnv.New32a()
-	// What is hashed is a Go string as spew prints it, which is how Kubernetes hashes objects.
+	// Kubernetes hashes objects as printed by spew; here it is a Go string.
 	h.Write([]byte("(string)" + p.String()))
 	if collisions != 0 {
 		var b [8]byte

@@ -11,11 +11,11 @@ import (
 
 func TestParsePattern(t *testing.T) {
 	label := strings.Repeat("a", 63)
-	long := strings.Repeat(label+".", 3) // 192
+	long := strings.Repeat(label+".", 3) // 192 characters
 	tests := []struct {
 		in   string
 		deep bool
-		want string // "" when refused
+		want string // empty if rejected
 		says string
 	}{
 		{in: "www.example.com", want: "www.example.com."},
@@ -26,7 +26,7 @@ func TestParsePattern(t *testing.T) {
 		{in: "a--b.example.com", want: "a--b.example.com."},
 		{in: "1.example.com", want: "1.example.com."},
 		{in: "**.example.com", deep: true, want: "**.example.com."},
-		{in: "**.example.com", says: "not turned on"},
+		{in: "**.example.com", says: "not enabled"},
 		{in: "bücher.example", want: "xn--bcher-kva.example."},
 		{in: "*.BÜCHER.example.", want: "*.xn--bcher-kva.example."},
 		{in: "xn--bcher-kva.example", want: "xn--bcher-kva.example."},
@@ -109,7 +109,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestObjectName has what the packages of Kubernetes make of the same names.
+// TestObjectName compares with names that the packages of Kubernetes produce.
 func TestObjectName(t *testing.T) {
 	tests := []struct {
 		pattern    string

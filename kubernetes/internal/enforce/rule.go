@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Action is what a rule does to packets.
+// Action is the effect of a rule on packets.
 type Action uint8
 
 const (
@@ -17,7 +17,7 @@ var actions = map[string]Action{"Allow": Allow, "Deny": Deny}
 
 func (a Action) String() string { return [...]string{"", "Allow", "Deny"}[a] }
 
-// Kind is what the destination of a rule is given by.
+// Kind is the kind of a rule's destination.
 type Kind uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	ByNodes      // the addresses of selected nodes
 )
 
-// Protocol is the number of a protocol above IP.
+// Protocol is an IP protocol number.
 type Protocol uint8
 
 const (
@@ -47,36 +47,36 @@ func (p Protocol) String() string {
 	return fmt.Sprintf("protocol %d", uint8(p))
 }
 
-// Port is one port a rule is limited to.
+// Port is a port to which a rule is limited.
 type Port struct {
 	Protocol Protocol
 	Port     uint16
 }
 
-// Rule is one entry of a firewall. Rules without ports are about all protocols.
+// Rule is one entry of a firewall. A rule without ports applies to all protocols.
 type Rule struct {
 	Index   int // in spec.egress, from 0; lower ones decide first
 	Action  Action
 	Kind    Kind
-	CIDR    netip.Prefix // ByCIDR; no bits behind its length
+	CIDR    netip.Prefix // ByCIDR; masked
 	Pattern Pattern      // ByName
-	Nodes   []netip.Addr // ByNodes: what the selector selects, filled in by the caller
+	Nodes   []netip.Addr // ByNodes: the selected addresses, set by the caller
 	Ports   []Port
 }
 
-// MaxRules is how many rules a firewall may have: the priorities that are set aside for them.
+// MaxRules is the maximum number of rules of a firewall: the number of priorities that are reserved for them.
 const MaxRules = 8000
 
-// Firewall is the rules of one namespace, those that are well-formed.
+// Firewall is the list of valid rules of one namespace.
 type Firewall struct {
 	Namespace string
-	Rules     []Rule // by Index
+	Rules     []Rule // ordered by Index
 }
 
-// Patterns are the names in the rules of f, each once.
+// Patterns returns the names in the rules of f, without duplicates.
 func (f Firewall) Patterns() []Pattern {
 	var out []Pattern
-	seen := map[Pattern]bool{} // of thousands
+	seen := map[Pattern]bool{} // there may be thousands
 	for _, r := range f.Rules {
 		if r.Kind == ByName && !seen[r.Pattern] {
 			seen[r.Pattern] = true
@@ -86,26 +86,26 @@ func (f Firewall) Patterns() []Pattern {
 	return out
 }
 
-// RuleInput is a rule as its owner wrote it.
+// RuleInput is a rule as its author wrote it.
 type RuleInput struct {
 	Type            string
 	CIDR            string
 	DNSName         string
 	HasNodeSelector bool
-	SelectorError   error // what is wrong with the node selector
+	SelectorError   error // error in the node selector
 	Ports           []PortInput
 	Options         PatternOptions
 }
 
-// PortInput is a port as its owner wrote it.
+// PortInput is a port as its author wrote it.
 type PortInput struct {
 	Protocol string
 	Port     int32
 }
 
-// ParseFirewall reads the rules of a namespace. A bad rule does not take the others with it: it is left out, and told. Too many
-// rules are refused whole, because rules that are missing at the end would change what the others mean: then there is no
-// Firewall, and one error.
+// ParseFirewall parses the rules of a namespace. An invalid rule does not affect the others: it is skipped, and there
+// is an error for it. Too many rules are rejected as a whole, because rules that are missing at the end would change
+// the meaning of the others. Then there is no Firewall, and one error.
 func ParseFirewall(namespace string, in []RuleInput) (Firewall, []error) {
 	f := Firewall{Namespace: namespace}
 	if len(in) > MaxRules {
@@ -124,8 +124,8 @@ func ParseFirewall(namespace string, in []RuleInput) (Firewall, []error) {
 	return f, errs
 }
 
-// parseRule reads one rule. It is stricter than the schema of the custom resource, whose patterns let "AllowX" and "TCPX"
-// pass. Errors are for the owner of the rule, and begin with the field.
+// parseRule parses one rule. It is stricter than the schema of the custom resource, whose patterns accept "AllowX" and
+// "TCPX". Errors are for the author of the rule, and begin with the field.
 func parseRule(index int, in RuleInput) (Rule, error) {
 	r := Rule{Index: index}
 	fail := func(field, format string, args ...any) (Rule, error) {
@@ -178,10 +178,12 @@ func (in RuleInput) destinations() int {
 	return n
 }
 
-// parseCIDR takes bits behind the length as a slip of the pen: OVN would refuse the whole rule for them, in its own log.
+// parseCIDR masks the bits after the prefix length, which are a typing error: OVN would reject the whole rule, in its
+// own log.
 func parseCIDR(s string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
-		return netip.Prefix{}, fmt.Errorf("%q has no length; for this one address write %s", s, netip.PrefixFrom(addr, addr.BitLen()))
+		return netip.Prefix{}, fmt.Errorf("%q has no length; for this one address write %s", s,
+			netip.PrefixFrom(addr, addr.BitLen()))
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
@@ -193,7 +195,7 @@ func parseCIDR(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// String is the rule for a person.
+// String returns a description of the rule.
 func (r Rule) String() string {
 	out := fmt.Sprintf("rule %d: %s ", r.Index, r.Action)
 	switch r.Kind {

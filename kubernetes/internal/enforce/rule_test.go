@@ -19,7 +19,7 @@ var comparers = cmp.Options{
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 }
 
-// parseRule reads a rule that comes after some others.
+// parseRule parses a rule that comes after some others.
 func parseRule(index int, in enforce.RuleInput) (enforce.Rule, error) {
 	others := slices.Repeat([]enforce.RuleInput{{Type: "Deny", CIDR: "192.0.2.0/24"}}, index)
 	f, errs := enforce.ParseFirewall("ns1", append(others, in))
@@ -41,10 +41,13 @@ func TestParseRule(t *testing.T) {
 			enforce.Rule{Action: enforce.Deny, Kind: enforce.ByCIDR, CIDR: prefix("2001:db8::/32")}},
 		{"name", enforce.RuleInput{Type: "Allow", DNSName: "*.Example.com"},
 			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByName, Pattern: must.Pattern("*.example.com.")}},
-		{"deep name", enforce.RuleInput{Type: "Allow", DNSName: "**.example.com", Options: enforce.PatternOptions{Deep: true}},
+		{"deep name", enforce.RuleInput{Type: "Allow", DNSName: "**.example.com",
+			Options: enforce.PatternOptions{Deep: true}},
 			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByName, Pattern: must.Pattern("**.example.com.")}},
-		{"nodes", enforce.RuleInput{Type: "Deny", HasNodeSelector: true}, enforce.Rule{Action: enforce.Deny, Kind: enforce.ByNodes}},
-		{"ports", enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.1/32", Ports: []enforce.PortInput{{"TCP", 1}, {"UDP", 65535}, {"SCTP", 7}}},
+		{"nodes", enforce.RuleInput{Type: "Deny", HasNodeSelector: true},
+			enforce.Rule{Action: enforce.Deny, Kind: enforce.ByNodes}},
+		{"ports", enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.1/32",
+			Ports: []enforce.PortInput{{"TCP", 1}, {"UDP", 65535}, {"SCTP", 7}}},
 			enforce.Rule{Action: enforce.Allow, Kind: enforce.ByCIDR, CIDR: prefix("192.0.2.1/32"),
 				Ports: []enforce.Port{{enforce.TCP, 1}, {enforce.UDP, 65535}, {enforce.SCTP, 7}}}},
 	}
@@ -76,15 +79,19 @@ func TestParseRuleRefuses(t *testing.T) {
 		{enforce.RuleInput{Type: "Allow"}, `spec.egress[7].to: give exactly one`},
 		{enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.0/24", DNSName: "example.com"}, `here are 2`},
 		{enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.0/24", HasNodeSelector: true}, `here are 2`},
-		{enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.1"}, `spec.egress[7].to.cidrSelector: "192.0.2.1" has no length; for this one address write 192.0.2.1/32`},
+		{enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.1"},
+			`spec.egress[7].to.cidrSelector: "192.0.2.1" has no length; for this one address write 192.0.2.1/32`},
 		{enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.0/33"}, `to.cidrSelector: "192.0.2.0/33" is not a range`},
 		{enforce.RuleInput{Type: "Allow", CIDR: "192.0.2.0/024"}, `is not a range`},
 		{enforce.RuleInput{Type: "Allow", CIDR: "fe80::1%eth0/64"}, `is not a range`},
 		{enforce.RuleInput{Type: "Allow", CIDR: "::ffff:192.0.2.0/120"}, `write it as IPv4`},
-		{enforce.RuleInput{Type: "Allow", DNSName: "-a.example.com"}, `spec.egress[7].to.dnsName: "-a.example.com": label "-a" begins`},
-		{enforce.RuleInput{Type: "Allow", DNSName: "**.example.com"}, `not turned on`},
-		{enforce.RuleInput{Type: "Allow", HasNodeSelector: true, SelectorError: errors.New("no")}, `spec.egress[7].to.nodeSelector: no`},
-		{cidr(enforce.PortInput{Protocol: "TCP", Port: 80}, enforce.PortInput{Protocol: "TCPX", Port: 80}), `spec.egress[7].ports[1].protocol: "TCPX" is none of TCP, UDP and SCTP`},
+		{enforce.RuleInput{Type: "Allow", DNSName: "-a.example.com"},
+			`spec.egress[7].to.dnsName: "-a.example.com": label "-a" begins`},
+		{enforce.RuleInput{Type: "Allow", DNSName: "**.example.com"}, `not enabled`},
+		{enforce.RuleInput{Type: "Allow", HasNodeSelector: true, SelectorError: errors.New("no")},
+			`spec.egress[7].to.nodeSelector: no`},
+		{cidr(enforce.PortInput{Protocol: "TCP", Port: 80}, enforce.PortInput{Protocol: "TCPX", Port: 80}),
+			`spec.egress[7].ports[1].protocol: "TCPX" is none of TCP, UDP and SCTP`},
 		{cidr(enforce.PortInput{Protocol: "tcp", Port: 80}), `"tcp"`},
 		{cidr(enforce.PortInput{Protocol: "TCP", Port: 0}), `spec.egress[7].ports[0].port: 0 is not in 1..65535`},
 		{cidr(enforce.PortInput{Protocol: "TCP", Port: 65536}), `65536`},
@@ -97,7 +104,7 @@ func TestParseRuleRefuses(t *testing.T) {
 	}
 }
 
-// TestParseFirewallKeepsGoodRules is defect D17: one bad rule emptied the whole list of names.
+// TestParseFirewallKeepsGoodRules checks that one invalid rule does not empty the list of names.
 func TestParseFirewallKeepsGoodRules(t *testing.T) {
 	f, errs := enforce.ParseFirewall("ns1", []enforce.RuleInput{
 		{Type: "Allow", DNSName: "www.example.com"},
@@ -120,7 +127,7 @@ func TestParseFirewallKeepsGoodRules(t *testing.T) {
 	}
 }
 
-// TestParseFirewallBound is defect D19: 8001 rules were taken where 8000 were promised.
+// TestParseFirewallBound checks that 8000 rules are accepted and 8001 are not.
 func TestParseFirewallBound(t *testing.T) {
 	in := make([]enforce.RuleInput, enforce.MaxRules+1)
 	for i := range in {
@@ -137,14 +144,16 @@ func TestParseFirewallBound(t *testing.T) {
 
 func TestRuleString(t *testing.T) {
 	f, errs := enforce.ParseFirewall("ns1", []enforce.RuleInput{
-		{Type: "Allow", DNSName: "*.example.com", Ports: []enforce.PortInput{{Protocol: "TCP", Port: 443}, {Protocol: "UDP", Port: 53}}},
+		{Type: "Allow", DNSName: "*.example.com",
+			Ports: []enforce.PortInput{{Protocol: "TCP", Port: 443}, {Protocol: "UDP", Port: 53}}},
 		{Type: "Deny", CIDR: "192.0.2.0/24"},
 		{Type: "Deny", HasNodeSelector: true},
 	})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	want := []string{"rule 0: Allow dnsName *.example.com. ports TCP/443, UDP/53", "rule 1: Deny cidrSelector 192.0.2.0/24", "rule 2: Deny nodeSelector (0 addresses)"}
+	want := []string{"rule 0: Allow dnsName *.example.com. ports TCP/443, UDP/53",
+		"rule 1: Deny cidrSelector 192.0.2.0/24", "rule 2: Deny nodeSelector (0 addresses)"}
 	for i, r := range f.Rules {
 		if r.String() != want[i] {
 			t.Errorf("%q, want %q", r, want[i])

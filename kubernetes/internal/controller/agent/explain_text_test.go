@@ -190,7 +190,7 @@ func TestExplainDeep(t *testing.T) {
 	o := objects{firewalls: []apiv1.EgressFirewall{ef("ns1", 1, allow("**.example.com"))}}
 	q := Question{Namespace: "ns1", Addr: addr("192.0.2.1")}
 	if got := explain(t.Context(), o, q, t0); len(got.Warnings) != 1 ||
-		!strings.Contains(got.Warnings[0], "not turned on") {
+		!strings.Contains(got.Warnings[0], "not enabled") {
 		t.Errorf("without an object: %v", got.Warnings)
 	}
 	o.resolvers = []v1alpha1.DNSNameResolver{resolver("**.example.com.", "1", "a.b.example.com. 192.0.2.1")}

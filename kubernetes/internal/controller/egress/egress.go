@@ -1,5 +1,7 @@
-// Package egress holds what the manager and the agents share: how to read an EgressFirewall, and how to write one's own
+// Package egress has the code that the manager and the agents share: reading an EgressFirewall, and writing one's own
 // part of a status.
+//
+// Start with Read, which parses an EgressFirewall, and Apply, which writes a part of a status.
 package egress
 
 import (
@@ -21,31 +23,31 @@ import (
 // DefaultNamespace is the namespace in which OVN-Kubernetes has its DNSNameResolvers.
 const DefaultNamespace = "ovn-kubernetes"
 
-// Name is the name of every EgressFirewall. The schema demands it; objects from before the schema did are ignored.
+// Name is the name of every EgressFirewall. The schema requires it; objects from before that schema are ignored.
 const Name = "default"
 
-// The words of messages in a status are those of OVN-Kubernetes: its cluster manager and its users look for them.
+// The messages in a status are those of OVN-Kubernetes: its cluster manager and its users search for them.
 const (
 	Applied    = "EgressFirewall Rules applied"
 	NotApplied = "EgressFirewall Rules not correctly applied"
-	MoreRules  = " more rules are wrong" // the end of the manager's last message, when it has too many
-	// ManagerZone is what the manager writes where a zone writes its name. The manager writes messages only when something
-	// is wrong: a stock cluster manager, which counts messages by zone, comes to the same result with and without them.
+	MoreRules  = " more rules are wrong" // end of the manager's last message, if there are too many
+	// ManagerZone is the zone name in the manager's messages. The manager writes messages only about errors: a stock
+	// cluster manager, which counts messages by zone, has the same result with and without them.
 	ManagerZone = "cluster-manager"
 )
 
-// Firewall is what an EgressFirewall says.
+// Firewall is a parsed EgressFirewall.
 type Firewall struct {
-	enforce.Firewall                         // the well-formed rules, without the addresses of nodes
-	Selectors        map[int]labels.Selector // of nodes, by the index of the rule
-	Errs             []error                 // what is wrong, in the order of the rules
-	Frozen           bool                    // there are too many rules, so that none is applied
-	// Names are the names in the rules. A frozen firewall has the names of the rules that can be ordered: what it said
-	// before may still be in force, and its names are among these, if it only grew.
+	enforce.Firewall                         // the valid rules, without the addresses of nodes
+	Selectors        map[int]labels.Selector // node selectors, by the index of the rule
+	Errs             []error                 // errors, in the order of the rules
+	Frozen           bool                    // there are too many rules, so none is applied
+	// Names are the names in the rules. A frozen firewall has the names of its first MaxRules rules: its previous rules
+	// may still be in force, and if it only grew, their names are among these.
 	Names []enforce.Pattern
 }
 
-// Read reads an EgressFirewall. With deep, names may begin with "**.".
+// Read parses an EgressFirewall. With deep, names may begin with "**.".
 func Read(ef *apiv1.EgressFirewall, deep bool) Firewall {
 	in := make([]enforce.RuleInput, len(ef.Spec.Egress))
 	f := Firewall{Selectors: map[int]labels.Selector{}, Frozen: len(in) > enforce.MaxRules}
@@ -70,7 +72,7 @@ func MessagesOf(zone string, messages []string) []string {
 	return slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.HasPrefix(m, zone+": ") })
 }
 
-// Apply applies a part of the status of obj as owner's, and changes nothing else of the object.
+// Apply applies a part of the status of obj as owner, and changes nothing else of the object.
 func Apply(ctx context.Context, c client.Client, obj client.Object, owner string, status any) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -84,10 +86,12 @@ func Apply(ctx context.Context, c client.Client, obj client.Object, owner string
 	u.SetGroupVersionKind(gvk)
 	u.SetNamespace(obj.GetNamespace())
 	u.SetName(obj.GetName())
-	return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership)
+	return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner),
+		client.ForceOwnership)
 }
 
-// Reaches reports whether a resource version is another one or later. A version that cannot be compared is neither.
+// Reaches reports whether a resource version is equal to or later than other. It returns false if they cannot be
+// compared.
 func Reaches(version, other string) bool {
 	c, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && c >= 0

@@ -17,10 +17,10 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
-// fieldManager owns what we apply: the sum of the status, and our own messages.
+// fieldManager owns the fields that the manager applies: the overall status and its own messages.
 const fieldManager = "nameplane-egress-manager"
 
-// firewalls keeps the part of each firewall's status that is the cluster manager's.
+// firewalls maintains the cluster manager's part of each firewall's status.
 type firewalls struct {
 	client  client.Client
 	events  events.EventRecorder
@@ -34,13 +34,13 @@ func (f *firewalls) setup(mgr ctrl.Manager) error {
 		Named("egress-firewalls").
 		For(&apiv1.EgressFirewall{}).
 		WatchesMetadata(nodeMetadata(), f.zones.handler(f.client, &apiv1.EgressFirewallList{}, func(err error) {
-			f.options.Log.Error("zones changed, and the firewalls could not be listed", "err", err)
+			f.options.Log.Error("zones changed, but the firewalls could not be listed", "err", err)
 		})).
 		WithOptions(controllerOptions[reconcile.Request](1)).
 		Complete(f)
 }
 
-// Reconcile makes our part of a firewall's status what it should be.
+// Reconcile updates the manager's part of a firewall's status.
 func (f *firewalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var ef apiv1.EgressFirewall
 	if err := f.client.Get(ctx, req.NamespacedName, &ef); err != nil {
@@ -65,20 +65,20 @@ func (f *firewalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err := f.apply(ctx, &ef, fieldManager, want); err != nil {
 		return ctrl.Result{}, err
 	}
-	f.tell(&ef, want.Messages, have)
+	f.recordEvents(&ef, want.Messages, have)
 	return ctrl.Result{}, nil
 }
 
-// tell makes an Event of each complaint that is new. The place of the rule is part of the action, because Events that differ only in
-// their note are taken for one that happened several times, and the notes of all but the first are lost.
-func (f *firewalls) tell(ef *apiv1.EgressFirewall, want, have []string) {
+// recordEvents records an Event for each new error. The position of the rule is part of the action: Events that differ
+// only in their note are merged, and only the first note is kept.
+func (f *firewalls) recordEvents(ef *apiv1.EgressFirewall, want, have []string) {
 	for _, m := range want {
 		if slices.Contains(have, m) {
 			continue
 		}
 		m = strings.TrimPrefix(m, egress.ManagerZone+": "+egress.NotApplied+": ")
-		place, _, _ := strings.Cut(m, ": ")
-		f.events.Eventf(ef, nil, corev1.EventTypeWarning, "InvalidRule", cut("Validate "+place, 128), "%s", cut(m, 1024))
+		position, _, _ := strings.Cut(m, ": ")
+		f.events.Eventf(ef, nil, corev1.EventTypeWarning, "InvalidRule", cut("Validate "+position, 128), "%s", cut(m, 1024))
 	}
 }
 
@@ -90,7 +90,7 @@ func (f *firewalls) count(namespace string, wrong int) {
 	f.metrics.badRules.WithLabelValues(namespace).Set(float64(wrong))
 }
 
-// forget removes what zones have said that are no more, by applying nothing in their name.
+// forget removes the messages of deleted zones, by applying an empty status in their name.
 func (f *firewalls) forget(ctx context.Context, ef *apiv1.EgressFirewall) error {
 	var said []string
 	for _, m := range ef.Status.Messages {
@@ -107,8 +107,9 @@ func (f *firewalls) forget(ctx context.Context, ef *apiv1.EgressFirewall) error 
 	return nil
 }
 
-// apply is a server-side apply, so that zones and the cluster manager each own their lines of one list.
-func (f *firewalls) apply(ctx context.Context, ef *apiv1.EgressFirewall, owner string, s apiv1.EgressFirewallStatus) error {
+// apply performs a server-side apply, so that zones and the manager each own their entries of one list.
+func (f *firewalls) apply(ctx context.Context, ef *apiv1.EgressFirewall, owner string,
+	s apiv1.EgressFirewallStatus) error {
 	err := egress.Apply(ctx, f.client, ef, owner, &s)
 	if client.IgnoreNotFound(f.metrics.wrote("egressfirewalls", "apply", err)) != nil {
 		return fmt.Errorf("apply status of %s as %s: %w", client.ObjectKeyFromObject(ef), owner, err)
@@ -116,7 +117,7 @@ func (f *firewalls) apply(ctx context.Context, ef *apiv1.EgressFirewall, owner s
 	return nil
 }
 
-// cut shortens s to what fits into the note of an Event.
+// cut shortens s to the given number of bytes.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

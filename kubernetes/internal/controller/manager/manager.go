@@ -1,8 +1,11 @@
-// Package manager turns the names in EgressFirewalls into DNSNameResolvers, and tells on each firewall what is wrong with it and whether
-// all zones have it.
+// Package manager creates a DNSNameResolver for each name in EgressFirewalls, and reports in the status of each
+// firewall its errors and whether all zones have applied it.
 //
-// It remembers nothing: what is wanted follows from the firewalls in the cache, what is there from the objects in the cache, so that a
-// restart, a failed write and an object edited by hand all end in the same state.
+// Start with Setup in manager.go. The reconcilers are names (names.go), firewalls (firewalls.go) and mirror
+// (mirror.go).
+//
+// The package keeps no state. The wanted objects follow from the firewalls in the cache, and the existing ones are in
+// the cache. A restart, a failed write and an object edited by hand therefore all end in the same state.
 package manager
 
 import (
@@ -24,21 +27,21 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// LeaderElectionID is of our own, so that a stock cluster manager beside ours does not wait for it. Two of different kinds
-// would undo each other's work for names of which only one knows, and must not run at once.
+// LeaderElectionID differs from that of the stock cluster manager, so that neither waits for the other. Both must not
+// run at the same time: each would undo the other's work for names that only one of them knows.
 const LeaderElectionID = "manager.egress.nameplane"
 
-// Options are those of Setup.
+// Options are the options of Setup.
 type Options struct {
-	Namespace string // of the DNSNameResolvers
+	Namespace string // namespace of the DNSNameResolvers
 	Deep      bool   // names of rules may begin with "**."
-	DNSNames  bool   // keep an EgressFirewallDNSName beside each DNSNameResolver
+	DNSNames  bool   // create an EgressFirewallDNSName for each DNSNameResolver
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
 }
 
-// Cache says what the manager's cache needs to hold. The statuses of DNSNameResolvers are by far the largest part, and nobody here
-// reads them unless they are mirrored.
+// Cache returns the options of the manager's cache. The statuses of DNSNameResolvers are by far the largest part, and
+// are only needed for mirrors.
 func Cache(o Options) cache.Options {
 	here := map[string]cache.Config{o.Namespace: {}}
 	resolvers := cache.ByObject{Namespaces: here, Transform: strip(!o.DNSNames)}
@@ -52,7 +55,8 @@ func Cache(o Options) cache.Options {
 	return out
 }
 
-// strip leaves of the record of who set which field of a DNSNameResolver only that there is one, and drops its status, if that is wanted.
+// strip replaces the managed fields of a DNSNameResolver by one empty entry, if there are any. If status is set, it
+// also removes the status.
 func strip(status bool) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if r, ok := obj.(*v1alpha1.DNSNameResolver); ok {
@@ -67,13 +71,13 @@ func strip(status bool) toolscache.TransformFunc {
 	}
 }
 
-// The fields by which the cache is asked, so that no event costs a walk through all objects.
+// Indexed fields of the cache, so that no event needs a scan of all objects.
 const (
 	byRule = "rules" // EgressFirewalls by the names in their rules
 	byName = "spec.name"
 )
 
-// Setup adds the reconcilers to a manager whose cache was made with Cache.
+// Setup adds the reconcilers to a manager whose cache has the options of Cache.
 func Setup(mgr ctrl.Manager, o Options) error {
 	m := newMetrics()
 	for _, c := range []prometheus.Collector{m.writes, m.collisions, m.badRules} {
@@ -92,7 +96,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := n.setup(mgr); err != nil {
 		return err
 	}
-	f := &firewalls{client: mgr.GetClient(), events: mgr.GetEventRecorder("nameplane-egress-manager"), options: o, metrics: m, zones: newZones()}
+	f := &firewalls{client: mgr.GetClient(), events: mgr.GetEventRecorder("nameplane-egress-manager"), options: o,
+		metrics: m, zones: newZones()}
 	if err := f.setup(mgr); err != nil {
 		return err
 	}
@@ -110,11 +115,11 @@ func indexName(obj client.Object) []string {
 	return []string{string(obj.(*v1alpha1.DNSNameResolver).Spec.Name)}
 }
 
-// controllerOptions are those of all our controllers.
+// controllerOptions returns the options of all controllers in this package.
 func controllerOptions[request comparable](workers int) controller.TypedOptions[request] {
 	return controller.TypedOptions[request]{
 		MaxConcurrentReconciles: workers,
-		// The default grows to a quarter of an hour, which is long after whatever was wrong has been put right.
+		// The default limit is a quarter of an hour, which is long after most problems have been fixed.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](5*time.Millisecond, 30*time.Second),
 	}
 }

@@ -2,7 +2,7 @@ package manager
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics count what the manager does.
+// metrics are the metrics of the manager.
 type metrics struct {
 	writes     *prometheus.CounterVec
 	collisions prometheus.Counter
@@ -12,15 +12,16 @@ type metrics struct {
 func newMetrics() *metrics {
 	return &metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_egress_manager_writes_total",
-			Help: "Writes to the API server, by the resource, the verb, and whether they succeeded."}, []string{"resource", "verb", "result"}),
+			Help: "Writes to the API server, by the resource, the verb, and whether they succeeded."}, []string{"resource",
+			"verb", "result"}),
 		collisions: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_egress_name_collisions_total",
-			Help: "Times that the object name of a DNS name was taken by another DNS name."}),
+			Help: "Number of times that another DNS name already used the object name of a DNS name."}),
 		badRules: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "nameplane_egress_invalid_rules",
-			Help: "Rules of EgressFirewalls that are left out because something is wrong with them."}, []string{"namespace"}),
+			Help: "Rules of EgressFirewalls that are skipped because they are invalid."}, []string{"namespace"}),
 	}
 }
 
-// wrote counts a write and passes on how it ended.
+// wrote counts a write and returns err.
 func (m *metrics) wrote(resource, verb string, err error) error {
 	result := "ok"
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// mirror keeps an EgressFirewallDNSName of the same name beside each DNSNameResolver.
+// mirror keeps an EgressFirewallDNSName with the same name for each DNSNameResolver.
 type mirror struct {
 	client  client.Client
 	metrics *metrics
@@ -38,7 +38,7 @@ func (m *mirror) setup(mgr ctrl.Manager) error {
 		Complete(m)
 }
 
-// Reconcile makes one step towards the mirror of an object; the event of that step brings the next.
+// Reconcile makes one step towards the mirror of an object. The event of that step causes the next one.
 func (m *mirror) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var r v1alpha1.DNSNameResolver
 	err := m.client.Get(ctx, req.NamespacedName, &r)
@@ -68,14 +68,15 @@ func (m *mirror) create(ctx context.Context, r *v1alpha1.DNSNameResolver) error 
 		Spec:       dnsv1alpha1.EgressFirewallDNSNameSpec{Name: string(r.Spec.Name)},
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the cache will see it, and that is an event
+		return nil // the cache will report it as an event
 	}
 	return m.metrics.wrote("egressfirewalldnsnames", "create", err)
 }
 
-// update writes the status. It does so only over the version it has seen: an address that went and came back between two
-// looks must not inherit the word of an agent about its first coming.
-func (m *mirror) update(ctx context.Context, r *v1alpha1.DNSNameResolver, d *dnsv1alpha1.EgressFirewallDNSName) (ctrl.Result, error) {
+// update writes the status, with the version that it has read as a precondition. An address may disappear and come back
+// between two reads. A report of an agent about its first presence must not count for the second one.
+func (m *mirror) update(ctx context.Context, r *v1alpha1.DNSNameResolver,
+	d *dnsv1alpha1.EgressFirewallDNSName) (ctrl.Result, error) {
 	was := d.DeepCopy()
 	said := make([]string, len(d.Status.Programmed))
 	for i, p := range d.Status.Programmed {
@@ -91,7 +92,7 @@ func (m *mirror) update(ctx context.Context, r *v1alpha1.DNSNameResolver, d *dns
 	}
 	err := m.client.Status().Patch(ctx, d, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil // an agent was first
+		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil // an agent wrote first
 	}
 	if client.IgnoreNotFound(m.metrics.wrote("egressfirewalldnsnames", "patch", err)) != nil {
 		return ctrl.Result{}, fmt.Errorf("patch status of %s: %w", d.Name, err)

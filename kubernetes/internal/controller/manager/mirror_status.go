@@ -19,7 +19,7 @@ type (
 	programmed    = dnsv1alpha1.EgressFirewallDNSNameProgrammed
 )
 
-// mirrored is the status of r in the older form, given what it was before and who has to programme it.
+// mirrored returns the status of r in the older form, based on the previous status and the zones that must program it.
 func mirrored(r *v1alpha1.DNSNameResolver, old dnsNameStatus, zones []string, now time.Time) dnsNameStatus {
 	before := make(map[string]dnsNameItem, len(old.ResolvedNames))
 	for _, item := range old.ResolvedNames {
@@ -54,13 +54,15 @@ func infos(list []v1alpha1.DNSNameResolverResolvedAddress) []dnsNameInfo {
 	return out
 }
 
-// available is true when every zone has programmed a version that has all addresses. Its words do not name the zones that lack, since
-// each that follows would cost a write; the list of those that have it is in the status.
+// available returns the condition that every zone has programmed a version with all addresses. Its message does not
+// name the missing zones, since each one that follows would cost a write. The status lists the zones that have it.
 func available(version string, said []programmed, zones []string, now time.Time) metav1.Condition {
 	lacks := func(zone string) bool {
-		return !slices.ContainsFunc(said, func(p programmed) bool { return p.Zone == zone && egress.Reaches(p.AddressesVersion, version) })
+		return !slices.ContainsFunc(said,
+			func(p programmed) bool { return p.Zone == zone && egress.Reaches(p.AddressesVersion, version) })
 	}
-	c := metav1.Condition{Type: dnsv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
+	c := metav1.Condition{Type: dnsv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
 	switch {
 	case len(zones) == 0:
 		c.Reason, c.Message = "NoZone", "No node of the cluster is known, hence no zone"

@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// learned is a DNSNameResolver with a version and, for each name, its addresses.
+// learned returns a DNSNameResolver with a version and the addresses of each name.
 func learned(version string, names map[string][]string) *v1alpha1.DNSNameResolver {
 	r := resolver("dns-1", "*.example.com.")
 	r.ResourceVersion = version
@@ -25,16 +25,20 @@ func learned(version string, names map[string][]string) *v1alpha1.DNSNameResolve
 		if !ok {
 			continue
 		}
-		n := v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name), ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{}}
+		n := v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name),
+			ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{}}
 		for _, ip := range ips {
-			n.ResolvedAddresses = append(n.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 30, LastLookupTime: &metav1.Time{Time: time.Unix(1e9, 0)}})
+			n.ResolvedAddresses = append(n.ResolvedAddresses,
+				v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 30,
+					LastLookupTime: &metav1.Time{Time: time.Unix(1e9, 0)}})
 		}
 		r.Status.ResolvedNames = append(r.Status.ResolvedNames, n)
 	}
 	return r
 }
 
-// TestMirrored walks one object through its life. Each step says what is learned, who then reports what, and who is available.
+// TestMirrored checks the life of one object. Each step has the learned addresses, the reports of zones, and the names
+// that are available.
 func TestMirrored(t *testing.T) {
 	const a, b = "a.example.com.", "b.example.com."
 	v4, v6, other := "192.0.2.1", "2001:db8::1", "192.0.2.2"
@@ -42,25 +46,38 @@ func TestMirrored(t *testing.T) {
 		name      string
 		version   string
 		learned   map[string][]string
-		reports   map[string]string // zone -> version; those before stay
+		reports   map[string]string // zone -> version; earlier ones remain
 		zones     []string
 		versions  map[string]string
 		largest   string
 		available map[string]bool
 	}{
-		{"first", "10", map[string][]string{a: {v4}}, nil, []string{"z1", "z2"}, map[string]string{a: "10"}, "10", map[string]bool{a: false}},
-		{"one has it", "10", map[string][]string{a: {v4}}, map[string]string{"z1": "10"}, []string{"z1", "z2"}, map[string]string{a: "10"}, "10", map[string]bool{a: false}},
-		{"both have it", "10", map[string][]string{a: {v4}}, map[string]string{"z2": "10"}, []string{"z1", "z2"}, map[string]string{a: "10"}, "10", map[string]bool{a: true}},
-		{"renewed", "11", map[string][]string{a: {v4}}, nil, []string{"z1", "z2"}, map[string]string{a: "10"}, "10", map[string]bool{a: true}},
-		{"another name", "12", map[string][]string{a: {v4}, b: {other}}, nil, []string{"z1", "z2"}, map[string]string{a: "10", b: "12"}, "12", map[string]bool{a: true, b: false}},
-		{"both again", "12", map[string][]string{a: {v4}, b: {other}}, map[string]string{"z1": "12", "z2": "13"}, []string{"z1", "z2"}, map[string]string{a: "10", b: "12"}, "12", map[string]bool{a: true, b: true}},
-		{"more addresses", "20", map[string][]string{a: {v4, v6}, b: {other}}, nil, []string{"z1", "z2"}, map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: false, b: true}},
-		{"numbers, not words", "20", map[string][]string{a: {v4, v6}, b: {other}}, map[string]string{"z1": "9", "z2": "100"}, []string{"z1", "z2"}, map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: false, b: false}},
-		{"and again", "20", map[string][]string{a: {v4, v6}, b: {other}}, map[string]string{"z1": "20"}, []string{"z1", "z2"}, map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: true, b: true}},
-		{"fewer addresses", "21", map[string][]string{a: {v6}, b: {other}}, nil, []string{"z1", "z2"}, map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: true, b: true}},
-		{"back again", "200", map[string][]string{a: {v4, v6}, b: {other}}, nil, []string{"z1", "z2"}, map[string]string{a: "200", b: "12"}, "200", map[string]bool{a: false, b: true}},
-		{"a new zone", "200", map[string][]string{a: {v4, v6}}, map[string]string{"z1": "200", "z2": "200"}, []string{"z1", "z2", "z3"}, map[string]string{a: "200"}, "200", map[string]bool{a: false}},
-		{"no zone", "200", map[string][]string{a: {v4, v6}}, nil, nil, map[string]string{a: "200"}, "200", map[string]bool{a: false}},
+		{"first", "10", map[string][]string{a: {v4}}, nil, []string{"z1", "z2"}, map[string]string{a: "10"}, "10",
+			map[string]bool{a: false}},
+		{"one has it", "10", map[string][]string{a: {v4}}, map[string]string{"z1": "10"}, []string{"z1", "z2"},
+			map[string]string{a: "10"}, "10", map[string]bool{a: false}},
+		{"both have it", "10", map[string][]string{a: {v4}}, map[string]string{"z2": "10"}, []string{"z1", "z2"},
+			map[string]string{a: "10"}, "10", map[string]bool{a: true}},
+		{"renewed", "11", map[string][]string{a: {v4}}, nil, []string{"z1", "z2"}, map[string]string{a: "10"}, "10",
+			map[string]bool{a: true}},
+		{"another name", "12", map[string][]string{a: {v4}, b: {other}}, nil, []string{"z1", "z2"},
+			map[string]string{a: "10", b: "12"}, "12", map[string]bool{a: true, b: false}},
+		{"both again", "12", map[string][]string{a: {v4}, b: {other}}, map[string]string{"z1": "12", "z2": "13"},
+			[]string{"z1", "z2"}, map[string]string{a: "10", b: "12"}, "12", map[string]bool{a: true, b: true}},
+		{"more addresses", "20", map[string][]string{a: {v4, v6}, b: {other}}, nil, []string{"z1", "z2"},
+			map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: false, b: true}},
+		{"numbers, not words", "20", map[string][]string{a: {v4, v6}, b: {other}}, map[string]string{"z1": "9", "z2": "100"},
+			[]string{"z1", "z2"}, map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: false, b: false}},
+		{"and again", "20", map[string][]string{a: {v4, v6}, b: {other}}, map[string]string{"z1": "20"}, []string{"z1", "z2"},
+			map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: true, b: true}},
+		{"fewer addresses", "21", map[string][]string{a: {v6}, b: {other}}, nil, []string{"z1", "z2"},
+			map[string]string{a: "20", b: "12"}, "20", map[string]bool{a: true, b: true}},
+		{"back again", "200", map[string][]string{a: {v4, v6}, b: {other}}, nil, []string{"z1", "z2"},
+			map[string]string{a: "200", b: "12"}, "200", map[string]bool{a: false, b: true}},
+		{"a new zone", "200", map[string][]string{a: {v4, v6}}, map[string]string{"z1": "200", "z2": "200"},
+			[]string{"z1", "z2", "z3"}, map[string]string{a: "200"}, "200", map[string]bool{a: false}},
+		{"no zone", "200", map[string][]string{a: {v4, v6}}, nil, nil, map[string]string{a: "200"}, "200",
+			map[string]bool{a: false}},
 		{"all gone", "201", nil, nil, []string{"z1"}, map[string]string{}, "", map[string]bool{}},
 	}
 	var status dnsNameStatus
@@ -117,7 +134,8 @@ func TestReconcileMirror(t *testing.T) {
 	if d.Spec.Name != "*.example.com." || len(d.Status.ResolvedNames) != 1 || d.Status.ResolvedNames[0].Info[0].TTL != 30 {
 		t.Fatalf("mirror %+v", d)
 	}
-	d.Status.Programmed = []programmed{{Zone: "z1", AddressesVersion: d.Status.AddressesVersion}, {Zone: "z0", AddressesVersion: "1"}}
+	d.Status.Programmed = []programmed{{Zone: "z1", AddressesVersion: d.Status.AddressesVersion},
+		{Zone: "z0", AddressesVersion: "1"}}
 	if err := c.Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +149,7 @@ func TestReconcileMirror(t *testing.T) {
 	if d = step(1); len(d.Status.Programmed) != 1 || d.Status.Programmed[0].Zone != "z0" {
 		t.Errorf("the word of a zone that has gone is kept: %v", d.Status.Programmed)
 	}
-	// The agent of z1 still runs, and says it again. To take it away again would go on for ever.
+	// The agent of z1 still runs and reports again. Removing that again would never end.
 	d.Status.Programmed = append(d.Status.Programmed, programmed{Zone: "z1", AddressesVersion: d.Status.AddressesVersion})
 	if err := c.Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -151,13 +169,15 @@ func TestReconcileMirror(t *testing.T) {
 	}
 }
 
-// TestMirrorDoesNotOverwrite has an agent write between our look and our write.
+// TestMirrorDoesNotOverwrite has an agent that writes between the read and the write of the manager.
 func TestMirrorDoesNotOverwrite(t *testing.T) {
 	r := learned("", map[string][]string{"a.example.com.": {"192.0.2.1"}})
-	d := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}, Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: string(r.Spec.Name)}}
+	d := &dnsv1alpha1.EgressFirewallDNSName{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name},
+		Spec: dnsv1alpha1.EgressFirewallDNSNameSpec{Name: string(r.Spec.Name)}}
 	first := true
 	c := fakeClient(t, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			if first {
 				first = false
 				var now dnsv1alpha1.EgressFirewallDNSName

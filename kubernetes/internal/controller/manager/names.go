@@ -24,15 +24,16 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// names keeps one DNSNameResolver for each name of a rule. Its key is the DNS name, so that ten firewalls with one name cost one look.
+// names keeps one DNSNameResolver for each name in rules. The reconcile key is the DNS name, so that ten firewalls with
+// the same name cost one reconciliation.
 type names struct {
 	client  client.Client
 	options Options
 	metrics *metrics
-	denied  atomic.Bool // patches are forbidden: a cluster may still have an older role of ours
+	denied  atomic.Bool // patches are forbidden: a cluster may still have an older role
 }
 
-// workers create objects side by side, for the cluster of a thousand names that has just got its first manager.
+// workers is the number of concurrent creations, for clusters with a thousand names that get their first manager.
 const workers = 4
 
 type nameQueue = workqueue.TypedRateLimitingInterface[string]
@@ -46,7 +47,7 @@ func (n *names) setup(mgr ctrl.Manager) error {
 		Complete(n)
 }
 
-// firewallHandler asks for the names that a firewall has, or had.
+// firewallHandler enqueues the names that a firewall has or had.
 func (n *names) firewallHandler() handler.TypedEventHandler[client.Object, string] {
 	add := func(q nameQueue, obj client.Object) {
 		for _, name := range namesOf(obj.(*apiv1.EgressFirewall), n.options.Deep) {
@@ -58,7 +59,7 @@ func (n *names) firewallHandler() handler.TypedEventHandler[client.Object, strin
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q nameQueue) { add(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q nameQueue) {
 			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() && e.ObjectNew.GetGeneration() != 0 {
-				return // a zone has reported; the rules are the same
+				return // a zone has reported; the rules are unchanged
 			}
 			add(q, e.ObjectOld)
 			add(q, e.ObjectNew)
@@ -66,7 +67,8 @@ func (n *names) firewallHandler() handler.TypedEventHandler[client.Object, strin
 	}
 }
 
-// resolverHandler asks for the name of an object that came or went. Its name cannot change, and its status is others'.
+// resolverHandler enqueues the name of an object that was created or deleted. Its name cannot change, and other
+// programs write its status.
 func resolverHandler() handler.TypedEventHandler[client.Object, string] {
 	add := func(q nameQueue, obj client.Object) { q.Add(string(obj.(*v1alpha1.DNSNameResolver).Spec.Name)) }
 	return handler.TypedFuncs[client.Object, string]{
@@ -80,13 +82,13 @@ func resolverHandler() handler.TypedEventHandler[client.Object, string] {
 	}
 }
 
-// burdened reports whether the API server keeps who set which field of a wildcard's object. For a status of hundreds of names that is
-// larger than the status, takes its room, and is made anew with each write.
+// burdened reports whether the API server stores managed fields for a wildcard's object. For a status with hundreds of
+// names they are larger than the status, use its room, and are rebuilt with each write.
 func burdened(r *v1alpha1.DNSNameResolver) bool {
 	return len(r.ManagedFields) > 0 && strings.HasPrefix(string(r.Spec.Name), "*") && r.DeletionTimestamp == nil
 }
 
-// Reconcile makes the objects of one DNS name what they should be.
+// Reconcile creates and deletes the objects of one DNS name.
 func (n *names) Reconcile(ctx context.Context, name string) (ctrl.Result, error) {
 	have, err := n.have(ctx, name)
 	if err != nil {
@@ -119,7 +121,8 @@ func (n *names) Reconcile(ctx context.Context, name string) (ctrl.Result, error)
 
 func (n *names) have(ctx context.Context, name string) ([]v1alpha1.DNSNameResolver, error) {
 	var list v1alpha1.DNSNameResolverList
-	if err := n.client.List(ctx, &list, client.InNamespace(n.options.Namespace), client.MatchingFields{byName: name}); err != nil {
+	if err := n.client.List(ctx, &list, client.InNamespace(n.options.Namespace),
+		client.MatchingFields{byName: name}); err != nil {
 		return nil, fmt.Errorf("list objects of %s: %w", name, err)
 	}
 	return list.Items, nil
@@ -138,7 +141,7 @@ func (n *names) wanted(ctx context.Context, name string) (bool, error) {
 func (n *names) plan(ctx context.Context, name string, have []v1alpha1.DNSNameResolver) (plan, error) {
 	pattern, err := enforce.ParsePattern(name, enforce.PatternOptions{Deep: n.options.Deep})
 	if err != nil {
-		return plan{}, reconcile.TerminalError(err) // a rule has it, so it was parsed before
+		return plan{}, reconcile.TerminalError(err) // a rule has the name, so it was parsed before
 	}
 	var failed error
 	owner := func(object string) string {
@@ -163,7 +166,8 @@ func (n *names) create(ctx context.Context, p plan, name string) (ctrl.Result, e
 	}
 	err := n.client.Create(ctx, r)
 	if apierrors.IsAlreadyExists(err) {
-		// The cache has yet to see it: our own of a moment ago, or that of a name with the same hash. Look again when it has.
+		// The cache does not show the object yet: it was created a moment ago, or belongs to a name with the same hash. Try
+		// again later.
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	if n.metrics.wrote("dnsnameresolvers", "create", err) != nil {
@@ -174,8 +178,8 @@ func (n *names) create(ctx context.Context, p plan, name string) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// forget makes the API server forget who set which field of a wildcard's object. It does not note it again before somebody applies,
-// which nobody does to wildcards.
+// forget deletes the managed fields of a wildcard's object. The API server does not create them again before a
+// server-side apply, which is not used for wildcards.
 func (n *names) forget(ctx context.Context, r *v1alpha1.DNSNameResolver) error {
 	if !burdened(r) || n.denied.Load() {
 		return nil
@@ -184,27 +188,28 @@ func (n *names) forget(ctx context.Context, r *v1alpha1.DNSNameResolver) error {
 	err := n.client.Patch(ctx, r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil // it is gone already; the cache will tell
+		return nil // it was deleted already; the cache will report it
 	case apierrors.IsForbidden(err):
-		// All works without. Every write of a status would bring us here again, so it is tried once.
+		// The manager works without it. Each write of a status would lead here again, so try only once.
 		if !n.denied.Swap(true) {
-			n.options.Log.Warn("objects of wildcards have room for half of the names only, because the role of the manager has no patch; update it and restart", "error", err)
+			n.options.Log.Warn("the role of the manager does not allow patch, so objects of wildcards hold only half as many "+
+				"names; update the role and restart", "error", err)
 		}
 		return nil
 	case n.metrics.wrote("dnsnameresolvers", "patch", err) != nil:
-		return fmt.Errorf("let go of the managed fields of %s: %w", r.Name, err)
+		return fmt.Errorf("delete the managed fields of %s: %w", r.Name, err)
 	}
 	return nil
 }
 
-// remove removes this object, and not another that has got its name since.
+// remove deletes this object, but not a new one with the same name.
 func (n *names) remove(ctx context.Context, r *v1alpha1.DNSNameResolver) error {
 	if r.DeletionTimestamp != nil {
-		return nil // somebody's finalizer holds it
+		return nil // a finalizer delays the deletion
 	}
 	err := n.client.Delete(ctx, r, client.Preconditions{UID: &r.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone already; the cache will tell
+		return nil // it was deleted already; the cache will report it
 	}
 	if n.metrics.wrote("dnsnameresolvers", "delete", err) != nil {
 		return fmt.Errorf("delete %s of %s: %w", r.Name, r.Spec.Name, err)

@@ -26,7 +26,7 @@ import (
 
 var testOptions = Options{Namespace: egress.DefaultNamespace, Log: slog.New(slog.DiscardHandler)}
 
-// fakeClient has the indexes of the cache.
+// fakeClient returns a client with the indexes of the cache.
 func fakeClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -47,7 +47,7 @@ func resolver(object, name string) *v1alpha1.DNSNameResolver {
 	}
 }
 
-// objects are the DNSNameResolvers there are, by their names.
+// objects returns the existing DNSNameResolvers by name.
 func objects(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	var list v1alpha1.DNSNameResolverList
@@ -63,7 +63,7 @@ func objects(t *testing.T, c client.Client) map[string]string {
 
 func TestReconcileName(t *testing.T) {
 	const www, object = "www.example.com.", "dns-5dd68c7c99"
-	const one, two = "v2cyta.example.com.", "kgxe1a.example.com." // have one hash
+	const one, two = "v2cyta.example.com.", "kgxe1a.example.com." // have the same hash
 	first, second := enforce.ObjectName(must.Pattern(two), 0), enforce.ObjectName(must.Pattern(one), 1)
 	if enforce.ObjectName(must.Pattern(one), 0) != first {
 		t.Fatal("the names do not collide")
@@ -75,24 +75,30 @@ func TestReconcileName(t *testing.T) {
 		want  map[string]string
 	}{
 		{"made", []client.Object{firewall("a", "WWW.example.com")}, www, map[string]string{object: www}},
-		{"one for two namespaces", []client.Object{firewall("a", "www.example.com"), firewall("b", "www.example.com."), resolver(object, www)}, www,
+		{"one for two namespaces", []client.Object{firewall("a", "www.example.com"), firewall("b", "www.example.com."),
+			resolver(object, www)}, www,
 			map[string]string{object: www}},
 		{"removed", []client.Object{firewall("a", "other.example.com"), resolver(object, www)}, www, map[string]string{}},
-		{"made by hand, used by nobody", []client.Object{resolver("mine", "mine.example.com.")}, "mine.example.com.", map[string]string{}},
-		{"made by hand beside ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www), resolver(object, www)}, www,
+		{"made by hand, used by nobody", []client.Object{resolver("mine", "mine.example.com.")}, "mine.example.com.",
+			map[string]string{}},
+		{"made by hand beside ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www),
+			resolver(object, www)}, www,
 			map[string]string{object: www}},
 		{"made by hand instead of ours", []client.Object{firewall("a", "www.example.com"), resolver("mine", www)}, www,
 			map[string]string{object: www}},
-		{"collision", []client.Object{firewall("a", one, two), resolver(first, two)}, one, map[string]string{first: two, second: one}},
-		{"collision, found again by a new manager", []client.Object{firewall("a", one), resolver(first, two), resolver(second, one)}, one,
+		{"collision", []client.Object{firewall("a", one, two), resolver(first, two)}, one,
 			map[string]string{first: two, second: one}},
-		{"a spelling that no rule has", []client.Object{firewall("a", "www.example.com"), resolver("mine", "WWW.example.com.")}, "WWW.example.com.",
+		{"collision, found again by a new manager",
+			[]client.Object{firewall("a", one), resolver(first, two), resolver(second, one)}, one,
+			map[string]string{first: two, second: one}},
+		{"a spelling that no rule has",
+			[]client.Object{firewall("a", "www.example.com"), resolver("mine", "WWW.example.com.")}, "WWW.example.com.",
 			map[string]string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			n := &names{client: fakeClient(t, interceptor.Funcs{}, tt.there...), options: testOptions, metrics: newMetrics()}
-			for range 2 { // the second time nothing is left to do
+			for range 2 { // the second time there is nothing to do
 				if _, err := n.Reconcile(t.Context(), tt.key); err != nil {
 					t.Fatal(err)
 				}
@@ -104,7 +110,7 @@ func TestReconcileName(t *testing.T) {
 	}
 }
 
-// TestCreateFails is D16 and case 60: what failed is done the next time, and also after the name was seen by others.
+// TestCreateFails checks that a failed creation is repeated, even if other programs have seen the name meanwhile.
 func TestCreateFails(t *testing.T) {
 	fails := 2
 	c := fakeClient(t, interceptor.Funcs{
@@ -135,25 +141,28 @@ func TestCreateFails(t *testing.T) {
 	}
 }
 
-// TestBlindCache is a create whose object the cache does not show yet: no error, one more look.
+// TestBlindCache checks a creation whose object the cache does not show yet: it is tried again without an error.
 func TestBlindCache(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
 			return c.Get(ctx, client.ObjectKey{Name: "unseen"}, obj, opts...)
 		},
 	}, resolver("dns-5dd68c7c99", "www.example.com."))
 	n := &names{client: c, options: testOptions, metrics: newMetrics()}
 	r, err := n.create(t.Context(), plan{create: "dns-5dd68c7c99"}, "www.example.com.")
 	if err != nil || r.RequeueAfter == 0 {
-		t.Errorf("create = %v, %v; want another look and no error", r, err)
+		t.Errorf("create = %v, %v; want a retry and no error", r, err)
 	}
 }
 
-// TestForbiddenPatch: with a role that has no patch the manager tries once to let go of the managed fields of wildcards, and goes on without.
+// TestForbiddenPatch checks that a manager whose role does not allow patch tries once to delete the managed fields of
+// wildcards, and works without.
 func TestForbiddenPatch(t *testing.T) {
 	tries := 0
-	c := fakeClient(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+	c := fakeClient(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch,
+		...client.PatchOption) error {
 		tries++
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "dnsnameresolvers"}, "x", nil)
 	}})

@@ -7,20 +7,22 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// maxCollisions is how many names are tried for an object, as OVN-Kubernetes does. Each is a hash of 32 bits.
+// maxCollisions is the number of object names that are tried for a DNS name, as in OVN-Kubernetes. Each is a hash of 32
+// bits.
 const maxCollisions = 10
 
-// plan is what to do about one DNS name.
+// plan lists the changes for one DNS name.
 type plan struct {
-	create string   // name of the object to make; empty for none
-	remove []string // objects that should not be
-	passed int      // object names that were taken by other DNS names
+	create string   // name of the object to create, or empty
+	remove []string // objects to delete
+	passed int      // object names that other DNS names use
 }
 
-// planName decides for one DNS name, of which there are the objects have. owner tells whose an object is, by its name; "" when there is none.
+// planName returns the plan for one DNS name that has the objects in have. owner returns the DNS name of an object, or
+// "" if the object does not exist.
 //
-// The first of the name's own hashes whose object is its own is kept, also when one before has become free since: to move would
-// forget the addresses. All others were made by hand, and go.
+// It keeps the first hash whose object belongs to the name, even if an earlier hash has become free: a move would lose
+// the addresses. Other objects of the name were created by hand, and are deleted.
 func planName(p enforce.Pattern, have []string, owner func(object string) string) (plan, error) {
 	var out plan
 	free := ""

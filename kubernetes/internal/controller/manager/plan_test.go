@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// TestPlanName names the objects of www.example.com o0, o1 and so on, in the order in which they are tried.
+// TestPlanName calls the objects of www.example.com o0, o1 and so on, in the order in which they are tried.
 func TestPlanName(t *testing.T) {
 	www := must.Pattern("www.example.com")
 	short, full := map[string]string{}, map[string]string{}
@@ -37,12 +37,16 @@ func TestPlanName(t *testing.T) {
 		{"free", nil, nil, plan{create: "o0"}, false},
 		{"there", []string{"o0"}, map[string]string{"o0": "www.example.com."}, plan{}, false},
 		{"collision", nil, map[string]string{"o0": "other.example.com."}, plan{create: "o1", passed: 1}, false},
-		{"two collisions", nil, map[string]string{"o0": "other.example.com.", "o1": "third.example.com."}, plan{create: "o2", passed: 2}, false},
-		{"there, after a collision", []string{"o1"}, map[string]string{"o0": "other.example.com.", "o1": "www.example.com."}, plan{passed: 1}, false},
+		{"two collisions", nil, map[string]string{"o0": "other.example.com.", "o1": "third.example.com."},
+			plan{create: "o2", passed: 2}, false},
+		{"there, after a collision", []string{"o1"}, map[string]string{"o0": "other.example.com.", "o1": "www.example.com."},
+			plan{passed: 1}, false},
 		{"stays when the one before has gone", []string{"o1"}, map[string]string{"o1": "www.example.com."}, plan{}, false},
-		{"an extra one", []string{"mine", "o0"}, map[string]string{"o0": "www.example.com."}, plan{remove: []string{"mine"}}, false},
+		{"an extra one", []string{"mine", "o0"}, map[string]string{"o0": "www.example.com."}, plan{remove: []string{"mine"}},
+			false},
 		{"only an extra one", []string{"mine"}, nil, plan{create: "o0", remove: []string{"mine"}}, false},
-		{"two of its own", []string{"o1", "o0"}, map[string]string{"o0": "www.example.com.", "o1": "www.example.com."}, plan{remove: []string{"o1"}}, false},
+		{"two of its own", []string{"o1", "o0"}, map[string]string{"o0": "www.example.com.", "o1": "www.example.com."},
+			plan{remove: []string{"o1"}}, false},
 		{"no room", nil, full, plan{passed: maxCollisions}, true},
 	}
 	for _, tt := range tests {

@@ -8,11 +8,11 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
-// maxMessages keeps a firewall of a thousand bad rules from filling its own status.
+// maxMessages limits the errors in the status of a firewall, which may have a thousand bad rules.
 const maxMessages = 20
 
-// namesOf are the names in the rules of a firewall that are well-formed, as a DNSNameResolver spells them. Bad rules do not take the
-// good ones with them (D17).
+// namesOf returns the valid names in the rules of a firewall, as spelled in a DNSNameResolver. Invalid rules do not
+// affect the other ones.
 func namesOf(ef *apiv1.EgressFirewall, deep bool) []string {
 	if ef.Name != egress.Name {
 		return nil
@@ -25,7 +25,7 @@ func namesOf(ef *apiv1.EgressFirewall, deep bool) []string {
 	return out
 }
 
-// messages are complaints as they go into the status.
+// messages returns the errors as status messages.
 func messages(errs []error) []string {
 	prefix := egress.ManagerZone + ": " + egress.NotApplied + ": "
 	var out []string

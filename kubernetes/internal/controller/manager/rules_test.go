@@ -12,11 +12,12 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
-// firewall has an Allow rule for each name, and whatever else is given.
+// firewall returns a firewall with an Allow rule for each name.
 func firewall(namespace string, names ...string) *apiv1.EgressFirewall {
 	ef := &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: egress.Name}}
 	for _, name := range names {
-		ef.Spec.Egress = append(ef.Spec.Egress, apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: name}})
+		ef.Spec.Egress = append(ef.Spec.Egress,
+			apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: name}})
 	}
 	return ef
 }
@@ -29,18 +30,23 @@ func TestNamesOf(t *testing.T) {
 		want []string
 	}{
 		{"none", firewall("a"), false, []string{}},
-		{"spellings of one name", firewall("a", "WWW.Example.com", "www.example.com.", "www.EXAMPLE.com"), false, []string{"www.example.com."}},
+		{"spellings of one name", firewall("a", "WWW.Example.com", "www.example.com.", "www.EXAMPLE.com"), false,
+			[]string{"www.example.com."}},
 		{"sorted", firewall("a", "www.example.com", "*.example.com"), false, []string{"*.example.com.", "www.example.com."}},
-		{"D17: a bad one does not take the others", firewall("a", "com", "www.example.com", "-a.example.com", "*.com", "localhost", "a.*.com"), false,
+		{"D17: a bad one does not take the others",
+			firewall("a", "com", "www.example.com", "-a.example.com", "*.com", "localhost", "a.*.com"), false,
 			[]string{"www.example.com."}},
 		{"deep, off", firewall("a", "**.example.com", "www.example.com"), false, []string{"www.example.com."}},
-		{"deep, on", firewall("a", "**.example.com", "www.example.com"), true, []string{"**.example.com.", "www.example.com."}},
-		{"other rules", &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Name: egress.Name}, Spec: apiv1.EgressFirewallSpec{Egress: []apiv1.EgressFirewallRule{
-			{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}},
-			{Type: "Deny", To: apiv1.EgressFirewallDestination{DNSName: "www.example.com"}},
-			{Type: "AllowX", To: apiv1.EgressFirewallDestination{DNSName: "bad.example.com"}},
-		}}}, false, []string{"www.example.com."}},
-		{"of another name", &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: firewall("a", "www.example.com").Spec}, false, nil},
+		{"deep, on", firewall("a", "**.example.com", "www.example.com"), true,
+			[]string{"**.example.com.", "www.example.com."}},
+		{"other rules", &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Name: egress.Name},
+			Spec: apiv1.EgressFirewallSpec{Egress: []apiv1.EgressFirewallRule{
+				{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}},
+				{Type: "Deny", To: apiv1.EgressFirewallDestination{DNSName: "www.example.com"}},
+				{Type: "AllowX", To: apiv1.EgressFirewallDestination{DNSName: "bad.example.com"}},
+			}}}, false, []string{"www.example.com."}},
+		{"of another name", &apiv1.EgressFirewall{ObjectMeta: metav1.ObjectMeta{Name: "mine"},
+			Spec: firewall("a", "www.example.com").Spec}, false, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +57,8 @@ func TestNamesOf(t *testing.T) {
 	}
 }
 
-// TestTooManyRules is case 56: 8000 are good; of 8001 the first 8000 keep their names, and the status tells.
+// TestTooManyRules checks that 8000 rules are accepted. Of 8001 rules the first 8000 keep their names, and the status
+// reports the error.
 func TestTooManyRules(t *testing.T) {
 	var names []string
 	for i := range 8001 {
@@ -77,11 +84,13 @@ func TestMessages(t *testing.T) {
 		{Type: "AllowX", To: apiv1.EgressFirewallDestination{DNSName: "www.example.com"}},
 		{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: "www.example.com"}},
 		{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: "-a.example.com"}},
-		{Type: "Allow", To: apiv1.EgressFirewallDestination{CIDRSelector: "192.0.2.0/24"}, Ports: []apiv1.EgressFirewallPort{{Protocol: "TCPX", Port: 80}}},
+		{Type: "Allow", To: apiv1.EgressFirewallDestination{CIDRSelector: "192.0.2.0/24"},
+			Ports: []apiv1.EgressFirewallPort{{Protocol: "TCPX", Port: 80}}},
 		{Type: "Deny", To: apiv1.EgressFirewallDestination{NodeSelector: &metav1.LabelSelector{}}},
 	}}}
 	got := messages(egress.Read(ef, false).Errs)
-	want := []string{"spec.egress[0].to.nodeSelector: ", "spec.egress[1].type: ", "spec.egress[3].to.dnsName: ", "spec.egress[4].ports[0].protocol: "}
+	want := []string{"spec.egress[0].to.nodeSelector: ", "spec.egress[1].type: ", "spec.egress[3].to.dnsName: ",
+		"spec.egress[4].ports[0].protocol: "}
 	if len(got) != len(want) {
 		t.Fatalf("%d messages, want %d: %q", len(got), len(want), got)
 	}

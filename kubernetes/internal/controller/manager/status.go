@@ -8,9 +8,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 )
 
-// judge returns what the status of a firewall should have from us, with our own messages. The sum is wrong if anyone says
-// so, applied when every zone has said so, and nothing while one has not. With no zone known, one zone that reports is
-// enough. What zones say that are none any more does not count.
+// judge returns the manager's part of a firewall's status: its own messages and the overall status. That status is an
+// error if any zone or the manager reports one, applied if every zone has reported that, and empty otherwise. If no
+// zone is known, the report of one zone is enough. Reports of deleted zones do not count.
 func judge(own, reported, zones []string) apiv1.EgressFirewallStatus {
 	v := apiv1.EgressFirewallStatus{Messages: own}
 	if len(own) > 0 {
@@ -33,7 +33,7 @@ func judge(own, reported, zones []string) apiv1.EgressFirewallStatus {
 	return v
 }
 
-// sameSet compares lists whose order does not matter.
+// sameSet reports whether two lists have the same elements.
 func sameSet(a, b []string) bool {
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
 	return slices.Equal(slices.Compact(a), slices.Compact(b))

@@ -75,7 +75,8 @@ func TestZones(t *testing.T) {
 	}
 	x, y := client.ObjectKey{Name: "x"}, client.ObjectKey{Name: "y"}
 	z.removed(x, "b")
-	if diff := cmp.Diff([][]string{{}, {"b"}}, [][]string{z.left(x, []string{"a", "b"}), z.left(y, []string{"a", "b"})}); diff != "" {
+	if diff := cmp.Diff([][]string{{}, {"b"}},
+		[][]string{z.left(x, []string{"a", "b"}), z.left(y, []string{"a", "b"})}); diff != "" {
 		t.Errorf("left after its word was removed from x (-want +got)\n%s", diff)
 	}
 	z.put("n5", "b")

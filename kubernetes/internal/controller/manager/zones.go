@@ -19,19 +19,19 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
-// zones are those of the cluster's nodes: who has to say that a firewall is applied.
+// zones is the set of zones of the cluster's nodes. Each of them must report that a firewall is applied.
 type zones struct {
-	mu   sync.Mutex // guards all below
+	mu   sync.Mutex // guards the fields below
 	node map[string]string
-	size map[string]int                       // nodes in a zone
-	gone map[string]map[client.ObjectKey]bool // and the objects from which their word was removed
+	size map[string]int                       // number of nodes in a zone
+	gone map[string]map[client.ObjectKey]bool // deleted zones, and the objects from which their messages were removed
 }
 
 func newZones() *zones {
 	return &zones{node: map[string]string{}, size: map[string]int{}, gone: map[string]map[client.ObjectKey]bool{}}
 }
 
-// put notes the zone of a node, "" when there is no such node any more, and reports whether there are other zones now.
+// put sets the zone of a node; "" means that the node was deleted. It reports whether the set of zones changed.
 func (z *zones) put(node, zone string) (changed bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -58,16 +58,17 @@ func (z *zones) put(node, zone string) (changed bool) {
 	return changed
 }
 
-// list are the zones there are.
+// list returns the current zones.
 func (z *zones) list() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return slices.Sorted(maps.Keys(z.size))
 }
 
-// left are those of the given zones that were seen to go, and whose word is still on the object. A zone that was never seen is not
-// among them: it may be that of an agent with a name that no node bears, and to remove what it writes would be answered by
-// writing it again, for ever. So it is with an agent that outlives its node, whose word is removed once.
+// left returns the given zones that were deleted and whose messages are still on the object. It does not return zones
+// that were never seen. Such a zone may belong to an agent with a zone name that no node has. The agent would write a
+// removed message again, endlessly. The message of an agent that outlives its node is removed once, for the same
+// reason.
 func (z *zones) left(on client.ObjectKey, of []string) []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -77,7 +78,7 @@ func (z *zones) left(on client.ObjectKey, of []string) []string {
 	})
 }
 
-// removed notes that the word of zones was removed from an object.
+// removed notes that the messages of zones were removed from an object.
 func (z *zones) removed(on client.ObjectKey, zones ...string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -88,14 +89,14 @@ func (z *zones) removed(on client.ObjectKey, zones ...string) {
 	}
 }
 
-// nodeMetadata is a Node of which only the metadata is watched.
+// nodeMetadata returns a Node of which only the metadata is watched.
 func nodeMetadata() *metav1.PartialObjectMetadata {
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	return n
 }
 
-// handler follows the nodes. When there are other zones, it asks for all objects of a kind to be reconciled, and calls failed if they
+// handler watches the nodes. When the set of zones changes, it enqueues all objects of a kind. It calls failed if they
 // cannot be listed.
 func (z *zones) handler(c client.Client, kind client.ObjectList, failed func(error)) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

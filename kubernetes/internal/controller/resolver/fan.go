@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// hedgeAfter is how long the pods that were asked may be silent before one more is. A pod that has the answer, or gets it
-	// from a resolver nearby, is done by then, also if it holds the reply for an agent that does not answer, which takes 250 ms unless
-	// told otherwise. If a second pod were asked meanwhile, both would learn and write the same.
+	// hedgeAfter is the time without a reply after which another pod is queried. A pod that has the answer, or gets it
+	// from a resolver nearby, replies earlier. This includes a pod that holds the reply for an agent that does not answer,
+	// which takes 250 ms by default. If a second pod were queried meanwhile, both would learn and write the same.
 	hedgeAfter = 500 * time.Millisecond
 
-	// askTimeout is how long a pod may take. It ends a query that nobody waits for any more, too.
+	// askTimeout is the maximum duration of a query to a pod. It also ends queries whose result is no longer needed.
 	askTimeout = 2 * time.Second
 )
 
 var errNoPods = errors.New("no CoreDNS pod is ready")
 
-// fan is a resolve.Exchanger that asks several CoreDNS pods the same at once.
+// fan is a resolve.Exchanger that sends a query to several CoreDNS pods at once.
 //
-// It is for the pods' sake: each has a cache and an upstream of its own, and what it answers a pod's plugin learns. So those
-// who have not answered yet when the first answer is here are not stopped.
+// Each pod has its own cache and upstream, and its plugin learns from the answer. The queries that are still in
+// progress after the first answer are therefore not cancelled.
 type fan struct {
 	client resolve.Exchanger
 	pods   *pods
-	width  func(dnsname.Name) int    // how many pods are to learn the addresses of a name
-	home   func(dnsname.Name) string // names with the same are asked for at the same pod
+	width  func(dnsname.Name) int    // number of pods that should learn the addresses of a name
+	home   func(dnsname.Name) string // key that selects the pod; names with the same key go to the same pod
 }
 
-// heard is what one pod said.
+// heard is the result of one query.
 type heard struct {
 	reply *dns.Msg
 	err   error
 }
 
-// Exchange implements resolve.Exchanger. The server is not looked at.
+// Exchange implements resolve.Exchanger. It ignores the server.
 func (f *fan) Exchange(ctx context.Context, _ resolve.Server, query *dns.Msg) (*dns.Msg, error) {
 	n, text := 1, query.Question[0].Name
 	if name, err := dnsname.Parse(text); err == nil {
@@ -73,7 +73,8 @@ func (f *fan) Exchange(ctx context.Context, _ resolve.Server, query *dns.Msg) (*
 			if best.rank() == good {
 				return best.reply, nil
 			}
-			// Of silent pods the next one may speak. Of one whose upstream fails one other is enough: their plugins count failures.
+			// If the pods are silent, try the next one. If the upstream of one pod fails, one other is enough: their plugins
+			// count failures.
 			if got == asked && len(others) > 0 && (best.rank() == silent || best.rank() == failed && asked == 1) {
 				ask(others[0])
 				others = others[1:]
@@ -91,12 +92,11 @@ func (f *fan) Exchange(ctx context.Context, _ resolve.Server, query *dns.Msg) (*
 	return best.reply, best.err
 }
 
-// The ranks of what pods say, the better the greater. Of a name that one pod knows and another does not, it counts that
-// it is known.
+// Ranks of results; a higher one is better. If one pod knows a name and another does not, the name exists.
 const (
 	silent = iota // no reply
-	failed        // a reply that it does not know
-	denied        // there is no such name, or it has no such records
+	failed        // a reply with an error
+	denied        // no such name, or no such records
 	good
 )
 
@@ -112,7 +112,7 @@ func (h heard) rank() int {
 	return good
 }
 
-// ask asks one pod, to the end, also when ctx ends before.
+// ask queries one pod to the end, even if ctx ends earlier.
 func (f *fan) ask(ctx context.Context, q *pod, query *dns.Msg) heard {
 	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()

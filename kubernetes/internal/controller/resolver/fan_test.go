@@ -18,11 +18,11 @@ import (
 
 const zone = "zone example.net.\nwww.example.net. 60 A 203.0.113.1\n"
 
-// testFan is a fan over pods that each answer by a script. Pods are chosen in the order of their addresses.
+// testFan returns a fan with pods that each answer from a script. Pods are chosen in the order of their addresses.
 func testFan(net *simnet.Net, width int, scripts ...string) *fan {
 	p := newPods(time.Now())
 	p.shuffle = func(int, func(i, j int)) {}
-	p.near = func(string, netip.AddrPort) uint64 { return 0 }
+	p.weight = func(string, netip.AddrPort) uint64 { return 0 }
 	var addrs []netip.AddrPort
 	for i, s := range scripts {
 		pod := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
@@ -49,17 +49,21 @@ func TestFan(t *testing.T) {
 		scripts []string
 		rcode   int
 		took    time.Duration
-		asked   int // pods
+		asked   int // number of queried pods
 	}{
 		{"one pod is enough for one address", 1, []string{zone, zone, zone}, dns.RcodeSuccess, 0, 1},
 		{"several pods learn", 2, []string{zone, zone, zone}, dns.RcodeSuccess, 0, 2},
 		{"a silent pod costs a moment", 1, []string{zone + "fault timeout *", zone}, dns.RcodeSuccess, hedgeAfter, 2},
 		{"a dead pod costs nothing", 1, []string{zone + "fault unreachable *", zone}, dns.RcodeSuccess, 0, 2},
 		{"a slow pod is not waited for", 2, []string{zone + "latency 1s", zone}, dns.RcodeSuccess, 0, 2},
-		{"who knows the name is right", 2, []string{zone + "fault nxdomain *", zone + "latency 20ms"}, dns.RcodeSuccess, 20 * time.Millisecond, 2},
-		{"one whose upstream fails is not the last word", 1, []string{zone + "fault servfail *", zone, zone}, dns.RcodeSuccess, 0, 2},
-		{"of two that fail there is no third", 1, []string{zone + "fault servfail *", zone + "fault servfail *", zone}, dns.RcodeServerFailure, 0, 2},
-		{"a failure is an answer when there is no better", 2, []string{zone + "fault servfail *", zone + "fault nxdomain *"}, dns.RcodeNameError, 0, 2},
+		{"who knows the name is right", 2, []string{zone + "fault nxdomain *", zone + "latency 20ms"}, dns.RcodeSuccess,
+			20 * time.Millisecond, 2},
+		{"one whose upstream fails is not the last word", 1, []string{zone + "fault servfail *", zone, zone},
+			dns.RcodeSuccess, 0, 2},
+		{"of two that fail there is no third", 1, []string{zone + "fault servfail *", zone + "fault servfail *", zone},
+			dns.RcodeServerFailure, 0, 2},
+		{"a failure is an answer when there is no better", 2, []string{zone + "fault servfail *", zone + "fault nxdomain *"},
+			dns.RcodeNameError, 0, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -69,9 +73,10 @@ func TestFan(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(2 * askTimeout) // the slow ones, too
+				time.Sleep(2 * askTimeout) // wait for the slow ones, too
 				if reply.Rcode != tc.rcode || took != tc.took {
-					t.Errorf("%s after %v, want %s after %v", dns.RcodeToString[reply.Rcode], took, dns.RcodeToString[tc.rcode], tc.took)
+					t.Errorf("%s after %v, want %s after %v", dns.RcodeToString[reply.Rcode], took, dns.RcodeToString[tc.rcode],
+						tc.took)
 				}
 				servers := map[netip.AddrPort]bool{}
 				for _, q := range net.History() {
@@ -92,8 +97,8 @@ func TestFanWithoutPods(t *testing.T) {
 	}
 }
 
-// TestSilentPodIsLeftAlone asks for many names while one pod is silent: after the first few nobody waits for it, and when
-// it is back it is used again.
+// TestSilentPodIsLeftAlone queries many names while one pod is silent. After the first few, no query waits for it, and
+// it is used again when it is back.
 func TestSilentPodIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)
@@ -114,7 +119,7 @@ func TestSilentPodIsLeftAlone(t *testing.T) {
 			t.Errorf("%d pods are up, want 1", n)
 		}
 		net.MustServer("10.0.0.1", "heal")
-		time.Sleep(lastRest)
+		time.Sleep(lastRetry)
 		askFan(t, f, "www.example.net.")
 		time.Sleep(askTimeout)
 		if n, _ := f.pods.up(time.Now()); n != 2 {
@@ -123,7 +128,7 @@ func TestSilentPodIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestPodsChange sees to it that a pod keeps its health when others come and go.
+// TestPodsChange checks that a pod keeps its health when others come and go.
 func TestPodsChange(t *testing.T) {
 	a, b := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53")
 	now := time.Now()
@@ -149,7 +154,8 @@ func TestPodsChange(t *testing.T) {
 	}
 }
 
-// TestHome: a name is asked for at the same pod each time, another name perhaps at another one, and at another one while that is down.
+// TestHome checks that a name is queried at the same pod each time, at another one while that is down, and that names
+// are distributed.
 func TestHome(t *testing.T) {
 	now := time.Now()
 	p := newPods(now)
@@ -187,7 +193,7 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// TestInTheDark is when nobody can tell what is still true, whether or not somebody looked while it was so.
+// TestInTheDark checks when the current addresses are unknown, whether or not it was called during that time.
 func TestInTheDark(t *testing.T) {
 	a := netip.MustParseAddrPort("10.0.0.1:53")
 	t0 := time.Now()
@@ -203,7 +209,7 @@ func TestInTheDark(t *testing.T) {
 			p.report(p.all[0], true, now.Add(-2*grace))
 			p.report(p.all[0], false, now)
 		}, true},
-		{"down until a moment ago, and nobody looked", func(p *pods, now time.Time) {
+		{"down until a moment ago, not called meanwhile", func(p *pods, now time.Time) {
 			for range downAfter {
 				p.report(p.all[0], false, now.Add(-long/2))
 			}

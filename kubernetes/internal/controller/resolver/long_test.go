@@ -11,10 +11,11 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// TestLongTTL is case 14: a name with a TTL of a week is asked for every half hour, so that a change is not seen a week later.
+// TestLongTTL checks that a name with a TTL of a week is queried every half hour, so that a change is seen soon.
 func TestLongTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "www.example.net.", "zone example.net.\nwww.example.net. 604800 A 203.0.113.1\nat 100m set www.example.net. 604800 A 203.0.113.2")
+		w := newSimulation(t, "www.example.net.",
+			"zone example.net.\nwww.example.net. 604800 A 203.0.113.1\nat 100m set www.example.net. 604800 A 203.0.113.2")
 		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Hour)
 		defer cancel()
 		ended := make(chan struct{})

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counters of what the controller did.
+// counters are the counters of the controller.
 type counters struct{ removed, lost prometheus.Counter }
 
 func newCounters() counters {
@@ -17,7 +17,7 @@ func newCounters() counters {
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "nameplane_egress_resolver_lost_races_total",
-			Help: "Removals that were given up because the status had changed meanwhile; they are tried again.",
+			Help: "Removals that were given up because the status had changed meanwhile; they are retried.",
 		}),
 	}
 }
@@ -28,9 +28,11 @@ func (r *reconciler) collectors() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		r.count.removed, r.count.lost,
-		gauge("nameplane_egress_resolver_objects", "DNSNameResolvers that are kept fresh.", func() float64 { return float64(r.names.len()) }),
-		gauge("nameplane_egress_resolver_pods", "CoreDNS pods that can be asked.", func() float64 { return float64(r.pods.len()) }),
-		gauge("nameplane_egress_resolver_pods_up", "CoreDNS pods that answer.", func() float64 {
+		gauge("nameplane_egress_resolver_objects", "Number of DNSNameResolvers whose names are kept fresh.",
+			func() float64 { return float64(r.names.len()) }),
+		gauge("nameplane_egress_resolver_pods", "Number of CoreDNS pods that can be queried.",
+			func() float64 { return float64(r.pods.len()) }),
+		gauge("nameplane_egress_resolver_pods_up", "Number of CoreDNS pods that answer.", func() float64 {
 			n, _ := r.pods.up(time.Now())
 			return float64(n)
 		}),

@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// maxPods is how many pods are asked for a name that has several addresses: each may know other ones of them.
+	// maxPods is the number of pods that are queried for a name with several addresses: each pod may know other ones.
 	maxPods = 5
 
-	// A name that resolves, but of which the plugin has written nothing, is asked for again after firstAgain, and after twice as
-	// long each time, up to lastAgain: the plugin may not have known of the object yet.
+	// A name that resolves, but of which the plugin has written nothing, is queried again after firstAgain. The delay
+	// doubles each time, up to lastAgain: the plugin may not have known the object yet.
 	firstAgain = time.Second
 	lastAgain  = 30 * time.Second
 )
 
-// names are the names that objects want to be asked for.
+// names is the set of names that objects need to be queried.
 type names struct {
 	follow, unfollow func(dnsname.Name)
 
-	mu    sync.Mutex                                     // guards the following
-	of    map[types.NamespacedName]map[dnsname.Name]bool // whether it has several addresses of a family of a name
-	many  map[dnsname.Name]int                           // how many objects have
-	under map[dnsname.Name]types.NamespacedName          // the wildcard that has it; the first, if there are several
-	again map[types.NamespacedName]wait
+	mu sync.Mutex // guards the fields below
+	// names of each object; true if it has several addresses of a family
+	of    map[types.NamespacedName]map[dnsname.Name]bool
+	many  map[dnsname.Name]int                  // number of objects with several addresses of a name
+	under map[dnsname.Name]types.NamespacedName // wildcard that contains the name; the first one, if there are several
+	again map[types.NamespacedName]wait         // retries of names that were not learned
 }
 
-// wait is when to ask again for a name that was not learned, and how long the wait after that is.
+// wait is the time of the next retry, and the delay after that.
 type wait struct {
 	at   time.Time
 	step time.Duration
@@ -48,8 +49,8 @@ func newNames(follow, unfollow func(dnsname.Name)) *names {
 	}
 }
 
-// wanted are the names to ask for because of an object: its own, be it a wildcard, and those that it has addresses of; and whether
-// it has several of them.
+// wanted returns the names to query for an object: its own name, even if it is a wildcard, and the names in its status.
+// The value is true if the name has several addresses.
 func wanted(r *v1alpha1.DNSNameResolver) map[dnsname.Name]bool {
 	out := make(map[dnsname.Name]bool, len(r.Status.ResolvedNames)+1)
 	add := func(s v1alpha1.DNSName, several bool) {
@@ -57,7 +58,7 @@ func wanted(r *v1alpha1.DNSNameResolver) map[dnsname.Name]bool {
 			out[n] = out[n] || several
 		}
 	}
-	if !strings.HasPrefix(string(r.Spec.Name), "**.") { // which is no name one could ask for
+	if !strings.HasPrefix(string(r.Spec.Name), "**.") { // not a name that can be queried
 		add(r.Spec.Name, false)
 	}
 	for _, n := range r.Status.ResolvedNames {
@@ -66,7 +67,7 @@ func wanted(r *v1alpha1.DNSNameResolver) map[dnsname.Name]bool {
 	return out
 }
 
-// severalOf tells whether a name has more than one address of a family: the other family is another question.
+// severalOf reports whether a name has more than one address of a family: the other family is another query.
 func severalOf(n v1alpha1.DNSNameResolverResolvedName) bool {
 	v6 := 0
 	for _, a := range n.ResolvedAddresses {
@@ -77,7 +78,7 @@ func severalOf(n v1alpha1.DNSNameResolverResolvedName) bool {
 	return v6 > 1 || len(n.ResolvedAddresses)-v6 > 1
 }
 
-// set follows the names of an object, and no longer those that it does not have any more. An object that is gone is nil.
+// set follows the names of an object and unfollows those that it no longer has. r is nil if the object was deleted.
 func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
 	var now map[dnsname.Name]bool
 	wildcard := false
@@ -114,7 +115,7 @@ func (s *names) set(key types.NamespacedName, r *v1alpha1.DNSNameResolver) {
 	}
 }
 
-// count notes that an object has several addresses of a name, or no longer.
+// count updates the number of objects that have several addresses of a name.
 func (s *names) count(n dnsname.Name, before, now bool) {
 	switch {
 	case now && !before:
@@ -126,7 +127,7 @@ func (s *names) count(n dnsname.Name, before, now bool) {
 	}
 }
 
-// width is how many pods are asked for a name: with one address or none there is nothing that another pod could add.
+// width returns the number of pods to query for a name. With at most one address, another pod cannot add any.
 func (s *names) width(n dnsname.Name) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +137,8 @@ func (s *names) width(n dnsname.Name) int {
 	return maxPods
 }
 
-// home is by what the pod is chosen that is asked for a name each time. Names of a wildcard have one home, so that one plugin renews them,
-// with one write for many: each write of a status costs the API server as much as the whole of it is large.
+// home returns the key that selects the preferred pod of a name. All names of a wildcard have the same key, so that one
+// plugin renews many of them with one write: the cost of a write grows with the size of the whole status.
 func (s *names) home(n dnsname.Name) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,15 +148,15 @@ func (s *names) home(n dnsname.Name) string {
 	return n.String()
 }
 
-// len is how many objects there are.
+// len returns the number of objects.
 func (s *names) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.of)
 }
 
-// unlearned reports when to ask once more for the name of an object that has nothing although the name resolves; due says
-// that it is time. A name that was learned starts over.
+// unlearned returns the time of the next query for an object that has no entries although its name resolves. due
+// reports that the time has come. A name that was learned starts again with firstAgain.
 func (s *names) unlearned(key types.NamespacedName, learned bool, now time.Time) (due bool, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

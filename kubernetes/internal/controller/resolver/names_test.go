@@ -11,15 +11,16 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// TestNamesShared has a name in two objects: it is followed as often as there are objects, and asked for at several pods as long
-// as one of them has several addresses of it.
+// TestNamesShared has a name in two objects. It is followed once per object, and queried at several pods while one of
+// the objects has several addresses of it.
 func TestNamesShared(t *testing.T) {
 	followed := map[dnsname.Name]int{}
 	s := newNames(func(n dnsname.Name) { followed[n]++ }, func(n dnsname.Name) { followed[n]-- })
 	exact, wild := types.NamespacedName{Name: "exact"}, types.NamespacedName{Name: "wild"}
 	www := dnsname.MustParse("www.example.net")
 	const many, one = "www.example.net.=192.0.2.1@3,192.0.2.2@3", "www.example.net.=192.0.2.1@3"
-	const two, three = "www.example.net.=192.0.2.1@3,2001:db8::1@3", "www.example.net.=192.0.2.1@3,2001:db8::1@3,2001:db8::2@3"
+	const two, three = "www.example.net.=192.0.2.1@3,2001:db8::1@3",
+		"www.example.net.=192.0.2.1@3,2001:db8::1@3,2001:db8::2@3"
 	steps := []struct {
 		key             types.NamespacedName
 		object          string
@@ -44,7 +45,8 @@ func TestNamesShared(t *testing.T) {
 			s.set(step.key, object(step.object))
 		}
 		if followed[www] != step.followed || s.width(www) != step.width {
-			t.Errorf("step %d: followed %d times, asked for at %d pods; want %d and %d", i, followed[www], s.width(www), step.followed, step.width)
+			t.Errorf("step %d: followed %d times, asked for at %d pods; want %d and %d", i, followed[www], s.width(www),
+				step.followed, step.width)
 		}
 	}
 	if len(s.many) != 0 || len(s.of) != 0 || len(s.under) != 0 {
@@ -52,10 +54,12 @@ func TestNamesShared(t *testing.T) {
 	}
 }
 
-// TestHomeOfWildcards: names of a wildcard have the home of the first object that has them, others have one each.
+// TestHomeOfWildcards checks that names of a wildcard have the home of the first object that has them, and other names
+// have one each.
 func TestHomeOfWildcards(t *testing.T) {
 	s := newNames(func(dnsname.Name) {}, func(dnsname.Name) {})
-	exact, wild, deep := types.NamespacedName{Name: "exact"}, types.NamespacedName{Name: "wild"}, types.NamespacedName{Name: "deep"}
+	exact, wild, deep := types.NamespacedName{Name: "exact"}, types.NamespacedName{Name: "wild"},
+		types.NamespacedName{Name: "deep"}
 	const two = " www.example.net.=192.0.2.1@3 ftp.example.net.=192.0.2.2@3"
 	steps := []struct {
 		key      types.NamespacedName
@@ -95,6 +99,6 @@ func BenchmarkNames(b *testing.B) {
 	now := time.Now()
 	for b.Loop() {
 		s.set(key, obj)
-		lapsed(obj, now, true, nothing)
+		expired(obj, now, true, nothing)
 	}
 }

@@ -10,53 +10,54 @@ import (
 )
 
 const (
-	// downAfter is how many queries in a row a pod must leave unanswered before it is left alone.
+	// downAfter is the number of consecutive queries without a reply after which a pod counts as down.
 	downAfter = 3
 
-	// A pod that is down is tried again after firstRest, and after twice as long each time, up to lastRest. What waits for it
-	// is one query, not a name: whoever tries it has asked another pod as well.
-	firstRest = time.Second
-	lastRest  = 30 * time.Second
+	// A pod that is down is tried again after firstRetry. The delay doubles each time, up to lastRetry. Another pod gets
+	// the same query, so no name waits for the pod that is down.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
 )
 
-// pods are the CoreDNS pods that may be asked, and how they fare.
+// pods is the set of CoreDNS pods and their health.
 type pods struct {
 	shuffle func(n int, swap func(i, j int))
-	near    func(name string, pod netip.AddrPort) uint64 // the pod of which this is greatest is the home of a name
+	// weight of a pod for a name; the pod with the largest one is the home of the name
+	weight func(name string, pod netip.AddrPort) uint64
 
-	mu       sync.Mutex // guards the following
+	mu       sync.Mutex // guards the fields below
 	all      []*pod
-	dark     time.Time // when none was up last
-	answered time.Time // when one answered last
+	dark     time.Time // when no pod was up last
+	answered time.Time // when a pod answered last
 }
 
-// pod is one of them. Its fields are guarded by the mutex of its set.
+// pod is one CoreDNS pod. The mutex of its set guards its fields.
 type pod struct {
-	addr   netip.AddrPort
-	silent int // queries in a row that it did not answer
-	rests  int
-	until  time.Time // when it may be tried again
+	addr    netip.AddrPort
+	silent  int // consecutive queries without a reply
+	retries int
+	until   time.Time // when it may be tried again
 }
 
-func newPods(now time.Time) *pods { return &pods{shuffle: rand.Shuffle, near: near, dark: now} }
+func newPods(now time.Time) *pods { return &pods{shuffle: rand.Shuffle, weight: weight, dark: now} }
 
-// near gives each name another order of pods, of which only those change that come or go.
-func near(name string, pod netip.AddrPort) uint64 {
+// weight gives each name another order of pods (rendezvous hashing): if a pod comes or goes, only its own names move.
+func weight(name string, pod netip.AddrPort) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name + " " + pod.String()))
-	x := h.Sum64() // whose high bits hardly know of the last octets
+	x := h.Sum64() // its high bits depend little on the last bytes
 	x ^= x >> 32
 	return x * 0x9e3779b97f4a7c15
 }
 
-// begin says that it is asked from now on: before, another leader did, or nobody.
+// begin marks the start of queries: before, another leader sent them, or none did.
 func (p *pods) begin(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dark = now
 }
 
-// set makes these the pods there are. Those that stay keep their health.
+// set sets the pods. Those that remain keep their health.
 func (p *pods) set(addrs []netip.AddrPort, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,10 +80,10 @@ func (p *pods) len() int {
 	return len(p.all)
 }
 
-// pick chooses n pods for a name among those that are up, and puts all other pods behind them, those that are up first. The first is
-// the home of the name, the same each time for the same text, so that one plugin learns all types of it and goes on writing it; the others are
-// chosen by chance. A pod that is down and has rested is chosen besides the n, so that it can show that it is back and nobody
-// waits for it alone.
+// pick chooses n pods for a name among those that are up, and returns all other pods in others, those that are up
+// first. The first chosen pod is the home of the name. It is the same each time for the same text, so that one plugin
+// learns all types of the name and keeps writing it. The other pods are random. A pod that is down and due for a retry
+// is chosen in addition to the n, so that no query waits for it alone.
 func (p *pods) pick(name string, n int, now time.Time) (chosen, others []*pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +93,7 @@ func (p *pods) pick(name string, n int, now time.Time) (chosen, others []*pod) {
 		case q.silent < downAfter:
 			up = append(up, q)
 		case !now.Before(q.until):
-			q.rest(now) // others shall not try it at the same time
+			q.backOff(now) // other queries must not try it at the same time
 			back = append(back, q)
 		default:
 			down = append(down, q)
@@ -100,50 +101,51 @@ func (p *pods) pick(name string, n int, now time.Time) (chosen, others []*pod) {
 	}
 	p.shuffle(len(up), func(i, j int) { up[i], up[j] = up[j], up[i] })
 	for i, q := range up {
-		if p.near(name, q.addr) > p.near(name, up[0].addr) {
+		if p.weight(name, q.addr) > p.weight(name, up[0].addr) {
 			up[0], up[i] = up[i], up[0]
 		}
 	}
 	n = min(n, len(up))
 	chosen = append(slices.Clone(up[:n]), back...)
 	others = append(slices.Clone(up[n:]), down...)
-	if len(chosen) == 0 { // all are down: some must be asked nevertheless
+	if len(chosen) == 0 { // all are down: query some nevertheless
 		k := min(max(n, 1), len(others))
 		chosen, others = others[:k], others[k:]
 	}
 	return chosen, others
 }
 
-// report tells whether a pod answered.
+// report records whether a pod answered.
 func (p *pods) report(q *pod, answered bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.upLocked(now)
 	if answered {
-		q.silent, q.rests = 0, 0
+		q.silent, q.retries = 0, 0
 		p.answered = now
 		return
 	}
 	q.silent++
 	if q.silent == downAfter {
-		q.rest(now)
+		q.backOff(now)
 	}
 }
 
-// rest leaves a pod alone for a while.
-func (q *pod) rest(now time.Time) {
-	q.until = now.Add(min(firstRest<<min(q.rests, 10), lastRest))
-	q.rests++
+// backOff delays the next retry of a pod.
+func (q *pod) backOff(now time.Time) {
+	q.until = now.Add(min(firstRetry<<min(q.retries, 10), lastRetry))
+	q.retries++
 }
 
-// up is how many pods answer, and since when there has been one.
+// up returns the number of pods that answer, and the last time at which there were none.
 func (p *pods) up(now time.Time) (n int, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.upLocked(now), p.dark
 }
 
-// upLocked notes when none is up, also before that changes: nobody may look in between.
+// upLocked counts the pods that are up. It also updates dark, before any change of the pods: otherwise a period without
+// pods could be missed.
 func (p *pods) upLocked(now time.Time) (n int) {
 	for _, q := range p.all {
 		if q.silent < downAfter {
@@ -156,8 +158,8 @@ func (p *pods) upLocked(now time.Time) (n int) {
 	return n
 }
 
-// inTheDark reports whether no pod answers, or none did until a moment ago, so that what is true could not be learned. What was
-// asked for when its TTL ended was answered within the grace after it, or nothing was.
+// inTheDark reports whether no pod answers, or none did until recently, so that the current addresses are unknown. If a
+// pod answered, an address that was queried at the end of its TTL was answered within the grace.
 func (p *pods) inTheDark(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

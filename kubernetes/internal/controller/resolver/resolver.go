@@ -1,8 +1,11 @@
-// Package resolver keeps the names of DNSNameResolvers fresh: it asks CoreDNS for each before its addresses are over, so that the
-// plugin there learns what is true now, and removes from their status what is over.
+// Package resolver keeps the names of DNSNameResolvers fresh: it queries CoreDNS for each name before its addresses
+// end, so that the plugin learns the current ones, and removes ended addresses from the status.
 //
-// It writes no address itself. What it asks for it asks to let the plugin see the answer; only removing is its own, because
-// nobody asks for a name that nobody uses.
+// Start with Setup in resolver.go. The reconciler follows the names of each object (names.go) and removes what
+// expire.go finds. fan.go queries several CoreDNS pods, and pods.go has the health of the pods.
+//
+// The package writes no address itself: it sends queries so that the plugin sees the answers. Only the removal is its
+// own task, because the plugin sees no queries for an unused name.
 package resolver
 
 import (
@@ -30,32 +33,32 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/api/v1alpha1"
 )
 
-// LeaderElectionID is the name of the lease that the one who works holds.
+// LeaderElectionID is the name of the leader election lease.
 const LeaderElectionID = "resolver.egress.nameplane"
 
-// A removal that the API server leaves without an answer is given up after writeTimeout. Until then it is one of atOnce: what else is over does
-// not stay because of it.
+// A removal without a reply from the API server is given up after writeTimeout. maxConcurrent removals run at once, so
+// that one of them does not block the other ones.
 const (
-	writeTimeout = 10 * time.Second
-	atOnce       = 4
+	writeTimeout  = 10 * time.Second
+	maxConcurrent = 4
 )
 
-// unsure is how long after its end an address stays of which nobody could be asked.
+// unsure is the time for which an address stays after its end if no server could be queried.
 const unsure = 3 * grace
 
-// Options of the controller.
+// Options configure the controller.
 type Options struct {
-	Namespace string // of the DNSNameResolvers
+	Namespace string // namespace of the DNSNameResolvers
 
-	// The CoreDNS pods are the ready addresses of this service, at this port, unless Servers names them.
+	// The CoreDNS pods are the ready endpoints of this service, at this port, unless Servers is set.
 	ServiceNamespace, ServiceName string
 	Port                          uint16
 	Servers                       []netip.AddrPort
 
-	Rate int // most queries that are begun in a second
+	Rate int // maximum number of queries started per second
 }
 
-// Cache says what a manager needs to watch for the controller, and no more: that is what its role lets it read.
+// Cache returns the cache options for the objects that the controller watches. Its role allows no others.
 func Cache(opts Options) cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&v1alpha1.DNSNameResolver{}: {Namespaces: map[string]cache.Config{opts.Namespace: {}}},
@@ -66,7 +69,7 @@ func Cache(opts Options) cache.Options {
 	}}
 }
 
-// reconciler looks at one DNSNameResolver at a time.
+// reconciler handles one DNSNameResolver at a time.
 type reconciler struct {
 	client  client.Client
 	opts    Options
@@ -76,7 +79,7 @@ type reconciler struct {
 	count   counters
 }
 
-// Setup adds the controller to a manager. It runs where the manager is the leader.
+// Setup adds the controller to a manager. It runs in the leader.
 func Setup(mgr ctrl.Manager, opts Options) error {
 	r := newReconciler(mgr.GetClient(), &resolve.Client{}, opts)
 	for _, c := range slices.Concat(r.tracker.Collectors(), r.collectors()) {
@@ -92,7 +95,7 @@ func Setup(mgr ctrl.Manager, opts Options) error {
 		return err
 	}
 	err = ctrl.NewControllerManagedBy(mgr).Named("dnsnameresolver").For(&v1alpha1.DNSNameResolver{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrent}).Complete(r)
 	if err != nil || len(opts.Servers) > 0 {
 		return err
 	}
@@ -103,14 +106,16 @@ func newReconciler(c client.Client, dns resolve.Exchanger, opts Options) *reconc
 	r := &reconciler{client: c, opts: opts, pods: newPods(time.Now()), count: newCounters()}
 	r.pods.set(opts.Servers, time.Now())
 	r.tracker = follow.New(follow.Options{
-		Exchanger: &fan{client: dns, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) }, home: func(n dnsname.Name) string { return r.names.home(n) }},
-		Servers:   []resolve.Server{{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), opts.Port)}}, // the fan knows the pods
-		Changed:   func(follow.Change) {},                                                           // the plugin tells of changes
-		Floor:     time.Second,
-		Ceiling:   30 * time.Minute,
-		Timeout:   askTimeout + time.Second, // the fan ends by itself
-		Parallel:  512,
-		Rate:      opts.Rate,
+		Exchanger: &fan{client: dns, pods: r.pods, width: func(n dnsname.Name) int { return r.names.width(n) },
+			home: func(n dnsname.Name) string { return r.names.home(n) }},
+		// the fan knows the pods
+		Servers:  []resolve.Server{{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), opts.Port)}},
+		Changed:  func(follow.Change) {}, // the plugin reports changes
+		Floor:    time.Second,
+		Ceiling:  30 * time.Minute,
+		Timeout:  askTimeout + time.Second, // the fan has its own timeout
+		Parallel: 512,
+		Rate:     opts.Rate,
 	})
 	r.names = newNames(
 		func(n dnsname.Name) { r.tracker.Follow(n, follow.Both) },
@@ -132,7 +137,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.names.set(req.NamespacedName, &obj)
 
 	now := time.Now()
-	l := lapsed(&obj, now, r.pods.inTheDark(now), func(name v1alpha1.DNSName, ip string, end time.Time) bool { return r.stands(name, ip, end, now) })
+	l := expired(&obj, now, r.pods.inTheDark(now),
+		func(name v1alpha1.DNSName, ip string, end time.Time) bool { return r.stays(name, ip, end, now) })
 	for _, name := range l.ended {
 		r.refresh(name)
 	}
@@ -151,13 +157,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if next.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	// A little late rather than a little early, or the same is found once more.
+	// Slightly late rather than slightly early: otherwise the same state is found again.
 	return ctrl.Result{RequeueAfter: max(next.Sub(now), 0) + 10*time.Millisecond}, nil
 }
 
-// stands tells whether an address that was to be over at a moment stays: because it was in the last answer, which is still good, or, for
-// some time, because nobody has answered since then.
-func (r *reconciler) stands(name v1alpha1.DNSName, ip string, end, now time.Time) bool {
+// stays reports whether an address stays although its end has passed. It stays if the last answer contained it and is
+// still valid. It also stays for a limited time if no server has answered since.
+func (r *reconciler) stays(name v1alpha1.DNSName, ip string, end, now time.Time) bool {
 	n, err := dnsname.Parse(string(name))
 	addr, err2 := netip.ParseAddr(ip)
 	if err != nil || err2 != nil {
@@ -184,14 +190,14 @@ func (r *reconciler) refresh(name string) {
 	}
 }
 
-// learned reports whether an object has what can be expected of it. A wildcard has what pods ask for, perhaps nothing.
+// learned reports whether an object has the expected entries. A wildcard has the names that pods query, perhaps none.
 func learned(r *v1alpha1.DNSNameResolver) bool {
 	return strings.HasPrefix(string(r.Spec.Name), "*") || len(r.Status.ResolvedNames) > 0
 }
 
-// remove takes what is over out of the status. That the status has changed meanwhile is no error: the change brings us back,
-// and if what we know was not old after all, time does.
-func (r *reconciler) remove(ctx context.Context, obj *v1alpha1.DNSNameResolver, l lapse) (ctrl.Result, error) {
+// remove removes ended addresses from the status. A concurrent change of the status is not an error: the change causes
+// another reconciliation, and otherwise the delay does.
+func (r *reconciler) remove(ctx context.Context, obj *v1alpha1.DNSNameResolver, l expiry) (ctrl.Result, error) {
 	body, err := json.Marshal(l.patch)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -210,10 +216,10 @@ func (r *reconciler) remove(ctx context.Context, obj *v1alpha1.DNSNameResolver, 
 	return ctrl.Result{}, nil
 }
 
-// podWatcher keeps the set of CoreDNS pods.
+// podWatcher maintains the set of CoreDNS pods.
 type podWatcher struct{ *reconciler }
 
-// Reconcile implements reconcile.Reconciler. Whatever changed, it reads all slices of the service: they are few.
+// Reconcile implements reconcile.Reconciler. It reads all slices of the service after any change: there are few.
 func (w podWatcher) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var slices discovery.EndpointSliceList
 	err := w.client.List(ctx, &slices, client.InNamespace(w.opts.ServiceNamespace),
@@ -225,7 +231,7 @@ func (w podWatcher) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// ready are the addresses that a service's traffic may go to.
+// ready returns the addresses of ready endpoints.
 func ready(all []discovery.EndpointSlice, port uint16) []netip.AddrPort {
 	var out []netip.AddrPort
 	for _, s := range all {

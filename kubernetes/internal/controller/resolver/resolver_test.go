@@ -25,18 +25,18 @@ import (
 
 var key = types.NamespacedName{Namespace: "ovn-kubernetes", Name: "dns-1"}
 
-// world is the controller with an object, one CoreDNS pod in memory, and in it something like the plugin: it writes down what
-// the pod answers.
-type world struct {
+// simulation is the controller with an object, one CoreDNS pod in memory, and a substitute for the plugin, which writes
+// the pod's answers.
+type simulation struct {
 	t   *testing.T
 	net *simnet.Net
 	r   *reconciler
 
-	mu   sync.Mutex // guards the following
-	deaf bool       // the plugin does not know of the object
+	mu   sync.Mutex // guards the fields below
+	deaf bool       // the plugin does not know the object
 }
 
-func newWorld(t *testing.T, spec string, script string) *world {
+func newSimulation(t *testing.T, spec string, script string) *simulation {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -44,20 +44,21 @@ func newWorld(t *testing.T, spec string, script string) *world {
 	}
 	obj := object(spec)
 	obj.Namespace, obj.Name = key.Namespace, key.Name
-	w := &world{t: t, net: simnet.New(1)}
+	w := &simulation{t: t, net: simnet.New(1)}
 	w.net.MustServer("10.0.0.1", script)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).WithStatusSubresource(obj).Build()
-	w.r = newReconciler(c, w, Options{Servers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}, Port: 53, Rate: 5000})
+	w.r = newReconciler(c, w, Options{Servers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}, Port: 53,
+		Rate: 5000})
 	return w
 }
 
-// run reconciles the object as a manager does, for some time: when it has changed, and when it was asked to. Nobody comes by otherwise (D23).
-func (w *world) run(length time.Duration, each func()) {
+// run reconciles the object like a manager for some time: after changes and at requested times only.
+func (w *simulation) run(length time.Duration, each func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.r.tracker.Run(ctx) }()
-	var due time.Time // zero: it is not waited for
+	var due time.Time // zero means not requested
 	seen := ""
 	for ctx.Err() == nil {
 		if version := w.object().ResourceVersion; version != seen || !due.IsZero() && !time.Now().Before(due) {
@@ -82,7 +83,7 @@ func (w *world) run(length time.Duration, each func()) {
 }
 
 // Exchange implements resolve.Exchanger.
-func (w *world) Exchange(ctx context.Context, s resolve.Server, q *dns.Msg) (*dns.Msg, error) {
+func (w *simulation) Exchange(ctx context.Context, s resolve.Server, q *dns.Msg) (*dns.Msg, error) {
 	reply, err := w.net.Exchange(ctx, s, q)
 	if err == nil {
 		w.learn(reply)
@@ -90,7 +91,7 @@ func (w *world) Exchange(ctx context.Context, s resolve.Server, q *dns.Msg) (*dn
 	return reply, err
 }
 
-func (w *world) learn(reply *dns.Msg) {
+func (w *simulation) learn(reply *dns.Msg) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.deaf {
@@ -104,7 +105,8 @@ func (w *world) learn(reply *dns.Msg) {
 		}
 	}
 	if n == nil {
-		obj.Status.ResolvedNames = append(obj.Status.ResolvedNames, v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(reply.Question[0].Name)})
+		obj.Status.ResolvedNames = append(obj.Status.ResolvedNames,
+			v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(reply.Question[0].Name)})
 		n = &obj.Status.ResolvedNames[len(obj.Status.ResolvedNames)-1]
 	}
 	now := metav1.Now()
@@ -116,8 +118,10 @@ func (w *world) learn(reply *dns.Msg) {
 		}
 		found = true
 		ip := a.A.String()
-		n.ResolvedAddresses = slices.DeleteFunc(n.ResolvedAddresses, func(x v1alpha1.DNSNameResolverResolvedAddress) bool { return x.IP == ip })
-		n.ResolvedAddresses = append(n.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: int32(a.Hdr.Ttl), LastLookupTime: &now})
+		n.ResolvedAddresses = slices.DeleteFunc(n.ResolvedAddresses,
+			func(x v1alpha1.DNSNameResolverResolvedAddress) bool { return x.IP == ip })
+		n.ResolvedAddresses = append(n.ResolvedAddresses,
+			v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: int32(a.Hdr.Ttl), LastLookupTime: &now})
 	}
 	if !found {
 		return
@@ -127,7 +131,7 @@ func (w *world) learn(reply *dns.Msg) {
 	}
 }
 
-func (w *world) object() *v1alpha1.DNSNameResolver {
+func (w *simulation) object() *v1alpha1.DNSNameResolver {
 	var obj v1alpha1.DNSNameResolver
 	if err := w.r.client.Get(context.Background(), key, &obj); err != nil {
 		w.t.Error(err)
@@ -136,7 +140,7 @@ func (w *world) object() *v1alpha1.DNSNameResolver {
 }
 
 // has reports whether the object has an address.
-func (w *world) has(ip string) bool {
+func (w *simulation) has(ip string) bool {
 	for _, n := range w.object().Status.ResolvedNames {
 		for _, a := range n.ResolvedAddresses {
 			if a.IP == ip {
@@ -147,8 +151,9 @@ func (w *world) has(ip string) bool {
 	return false
 }
 
-// lasted runs the world and tells the first and the last moment at which the object had an address.
-func (w *world) lasted(length time.Duration, ip string) (first, last time.Duration, gaps int) {
+// lasted runs the simulation. It returns the first and the last time at which the object had an address, and the number
+// of gaps.
+func (w *simulation) lasted(length time.Duration, ip string) (first, last time.Duration, gaps int) {
 	first = -1
 	w.run(length, func() {
 		switch now := w.net.Age(); {
@@ -166,11 +171,11 @@ func (w *world) lasted(length time.Duration, ip string) (first, last time.Durati
 	return first, last, gaps
 }
 
-// TestLiveNameNeverLeaves is case 12: TTLs that are shorter than anybody's tolerance.
+// TestLiveNameNeverLeaves checks very short TTLs.
 func TestLiveNameNeverLeaves(t *testing.T) {
 	for _, ttl := range []int{1, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, "www.example.net.", fmt.Sprintf("zone example.net.\nwww.example.net. %d A 203.0.113.1", ttl))
+			w := newSimulation(t, "www.example.net.", fmt.Sprintf("zone example.net.\nwww.example.net. %d A 203.0.113.1", ttl))
 			first, last, gaps := w.lasted(10*time.Minute, "203.0.113.1")
 			if first > time.Second || last < 10*time.Minute-time.Second || gaps > 0 {
 				t.Errorf("TTL %d: the address was there from %v to %v, with %d gaps", ttl, first, last, gaps)
@@ -186,7 +191,7 @@ func TestAddressLeavesInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "www.example.net.", "zone example.net.\nwww.example.net. 4 A 203.0.113.1\n"+end)
+				w := newSimulation(t, "www.example.net.", "zone example.net.\nwww.example.net. 4 A 203.0.113.1\n"+end)
 				_, last, gaps := w.lasted(3*time.Minute, "203.0.113.1")
 				if limit := time.Minute + 4*time.Second + grace + time.Second; last < time.Minute || last > limit || gaps > 0 {
 					t.Errorf("the address left after %v with %d gaps before, want between 1m and %v", last, gaps, limit)
@@ -196,10 +201,10 @@ func TestAddressLeavesInTime(t *testing.T) {
 	}
 }
 
-// TestPluginIsLate has a plugin that hears of the object a while after the controller: D10.
+// TestPluginIsLate has a plugin that learns of the object some time after the controller.
 func TestPluginIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "www.example.net.", "zone example.net.\nwww.example.net. 1800 A 203.0.113.1")
+		w := newSimulation(t, "www.example.net.", "zone example.net.\nwww.example.net. 1800 A 203.0.113.1")
 		w.deaf = true
 		time.AfterFunc(2*time.Second, func() {
 			w.mu.Lock()
@@ -212,10 +217,11 @@ func TestPluginIsLate(t *testing.T) {
 	})
 }
 
-// TestDark has no pod that answers for ten minutes: nothing is removed, and after it nothing that is still true.
+// TestDark has no answering pod for ten minutes: nothing is removed, and afterwards nothing that is still valid.
 func TestDark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "www.example.net.", "zone example.net.\nwww.example.net. 4 A 203.0.113.1\nat 1m fault timeout *\nat 11m heal")
+		w := newSimulation(t, "www.example.net.",
+			"zone example.net.\nwww.example.net. 4 A 203.0.113.1\nat 1m fault timeout *\nat 11m heal")
 		_, last, gaps := w.lasted(15*time.Minute, "203.0.113.1")
 		if last < 15*time.Minute-time.Second || gaps > 0 {
 			t.Errorf("the address was there until %v, with %d gaps", last, gaps)
@@ -225,7 +231,7 @@ func TestDark(t *testing.T) {
 
 func TestObjectGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "*.example.net. a.example.net.=192.0.2.1@3", "zone example.net.")
+		w := newSimulation(t, "*.example.net. a.example.net.=192.0.2.1@3", "zone example.net.")
 		ctx := context.Background()
 		reconcile := func() {
 			if _, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: key}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// many is a tree of 100,000 patterns under 1,000 domains of one top-level domain, half of them wildcards.
+// many returns a tree of 100,000 patterns under 1,000 domains of one top-level domain, half of them wildcards.
 func many() *match.Tree[int] {
 	tree := &match.Tree[int]{}
 	for i := range 50_000 {

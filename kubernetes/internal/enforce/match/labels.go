@@ -2,11 +2,11 @@ package match
 
 import "github.com/nameplane/nameplane/internal/dnsname"
 
-// labels are the labels of a name in lower case and without escapes, on the caller's stack. dnsname.Parse does the same, but
-// allocates; FuzzAppend holds the two against each other.
+// labels are the labels of a name in lower case and without escapes, on the caller's stack. dnsname.Parse does the
+// same, but allocates; FuzzAppend compares the two.
 type labels struct {
 	octets [dnsname.MaxWire]byte
-	ends   [dnsname.MaxWire/2 + 1]uint8 // where in octets each label ends
+	ends   [dnsname.MaxWire/2 + 1]uint8 // end of each label in bytes
 	n      int
 }
 
@@ -18,7 +18,7 @@ func (l *labels) label(i int) []byte {
 	return l.octets[from:l.ends[i]]
 }
 
-// read takes a name in presentation form. It reports whether it is one, other than the root.
+// read parses a name in presentation form. It reports whether it is a valid name other than the root.
 func (l *labels) read(s string) bool {
 	at, start := 0, 0
 	for i := 0; i < len(s); i++ {
@@ -37,7 +37,7 @@ func (l *labels) read(s string) bool {
 			}
 			i += took
 		}
-		// The wire form has an octet of length for each label and one for the root.
+		// The wire form has a length byte for each label and one for the root.
 		if at+l.n+3 > dnsname.MaxWire {
 			return false
 		}
@@ -56,7 +56,8 @@ func (l *labels) end(at, start int) bool {
 	return true
 }
 
-// unescape reads what follows a backslash (RFC 1035 §5.1) and tells how many bytes it took; none when it is broken.
+// unescape parses the text after a backslash (RFC 1035 §5.1). It returns the number of characters, or 0 if the escape
+// is invalid.
 func unescape(s string) (byte, int) {
 	if s == "" {
 		return 0, 0

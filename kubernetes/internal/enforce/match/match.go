@@ -1,4 +1,6 @@
-// Package match finds the patterns of egress rules that stand for a name.
+// Package match finds the patterns of egress rules that match a name.
+//
+// Start with Tree: Add adds patterns, and Append finds those that match a name.
 package match
 
 import (
@@ -6,19 +8,19 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// Tree holds patterns by their labels, the last label first, so that a name of no rule is known as such after two or three
-// labels, however many patterns there are. Whoever has new patterns builds another one and swaps it in behind an atomic
-// pointer: Add must not be called while others read. A nil Tree has no patterns.
+// Tree stores patterns by their labels, the last label first. A name that matches no rule is thus recognised after two
+// or three labels, however many patterns there are. Add must not be called while other goroutines read: build a new
+// tree and swap it with an atomic pointer. A nil Tree has no patterns.
 type Tree[V any] struct{ root node[V] }
 
-// node is one name. What it leads to is kept by the kind of pattern, because a name asks its own node for exact ones, the
-// node above it for wildcards, and all nodes above it for deep ones.
+// node is one name. Its values are stored by kind of pattern. A name uses the exact values of its own node, the
+// wildcard values of its parent, and the deep values of all ancestors.
 type node[V any] struct {
-	below                 map[string]*node[V] // by label, in lower case; nil where nothing is
+	below                 map[string]*node[V] // child nodes by label, in lower case; nil if there are none
 	exact, wildcard, deep []V
 }
 
-// Add adds a pattern and what it leads to. Several may have the same pattern.
+// Add adds a pattern and its value. Several values may have the same pattern.
 func (t *Tree[V]) Add(p enforce.Pattern, v V) {
 	n := t.root.descend(p.Base())
 	switch p.Kind() {
@@ -31,7 +33,7 @@ func (t *Tree[V]) Add(p enforce.Pattern, v V) {
 	}
 }
 
-// descend finds the node of name, and makes what is missing on the way.
+// descend returns the node of name, and creates missing nodes.
 func (n *node[V]) descend(name dnsname.Name) *node[V] {
 	if name.IsRoot() || name.IsZero() {
 		return n
@@ -48,10 +50,10 @@ func (n *node[V]) descend(name dnsname.Name) *node[V] {
 	return child
 }
 
-// Append adds the values of all patterns that stand for name to dst. name is in presentation form, in any case, as it stands
-// in a question; what is no name matches nothing. Nothing is allocated unless dst must grow, and nothing is locked.
+// Append appends the values of all patterns that match name to dst. name is in presentation form, in any case, as in a
+// query; an invalid name matches nothing. Append allocates only if dst must grow, and does not lock.
 func (t *Tree[V]) Append(dst []V, name string) []V {
-	if t == nil || !t.root.may(name) {
+	if t == nil || !t.root.mayMatch(name) {
 		return dst
 	}
 	var l labels

@@ -27,7 +27,8 @@ func build(t testing.TB, patterns ...string) *match.Tree[string] {
 }
 
 func TestAppend(t *testing.T) {
-	tree := build(t, "example.com", "www.example.com", "*.example.com", "**.example.com", "*.a.example.com", "bücher.example", "*.example.net", "*.example.net.")
+	tree := build(t, "example.com", "www.example.com", "*.example.com", "**.example.com", "*.a.example.com",
+		"bücher.example", "*.example.net", "*.example.net.")
 	tests := []struct {
 		name string
 		want []string
@@ -56,7 +57,7 @@ func TestAppend(t *testing.T) {
 		{`\25x.example.com.`, nil},
 		{strings.Repeat("a", 63) + ".example.net.", []string{"*.example.net.", "*.example.net."}},
 		{strings.Repeat("a", 64) + ".example.net.", nil},
-		{strings.Repeat("a.", 121) + "example.com.", []string{"**.example.com."}}, // 255 octets on the wire
+		{strings.Repeat("a.", 121) + "example.com.", []string{"**.example.com."}}, // 255 bytes on the wire
 		{strings.Repeat("a.", 121) + "aa.example.com.", nil},
 		{strings.Repeat(".", 300), nil},
 	}
@@ -79,7 +80,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// FuzzAppend: the tree finds what asking every pattern one by one does.
+// FuzzAppend checks that the tree finds the same values as testing each pattern.
 func FuzzAppend(f *testing.F) {
 	f.Add("example.com *.example.com **.example.com", "a.example.com.")
 	f.Add("*.a.test b.a.test", `B\.c.A.test`)

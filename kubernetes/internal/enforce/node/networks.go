@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/learn"
 )
 
-// HostNetworks returns the addresses of a node: those of the kubelet, and those that OVN-Kubernetes knows.
+// HostNetworks returns the addresses of a node: those of the kubelet, and those in the annotation of OVN-Kubernetes.
 func HostNetworks(n *corev1.Node) []learn.Network {
 	hosts, _ := Hosts(n)
 	var out []learn.Network
@@ -19,7 +19,7 @@ func HostNetworks(n *corev1.Node) []learn.Network {
 	return out
 }
 
-// PodNetworks returns the subnets of a node's pods: those of the cluster, and those of OVN-Kubernetes.
+// PodNetworks returns the subnets of a node's pods: its pod CIDRs, and those of OVN-Kubernetes.
 func PodNetworks(n *corev1.Node) []learn.Network {
 	subnets, _ := Subnets(n)
 	var out []learn.Network

@@ -1,5 +1,8 @@
-// Package node reads what OVN-Kubernetes and the kubelet write on a Node: its zone, its addresses, and the subnets of its
-// pods. Its Networks functions return the addresses of a cluster's own nodes, pods and services, which no DNS name may open.
+// Package node reads the data that OVN-Kubernetes and the kubelet write on a Node: its zone, its addresses, and the
+// subnets of its pods.
+//
+// Start with Zone, Hosts and Subnets. The Networks functions return the addresses of a cluster's own nodes, pods and
+// services, which no DNS name may open.
 package node
 
 import (
@@ -11,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations that OVN-Kubernetes writes on nodes.
+// Annotations that OVN-Kubernetes sets on nodes.
 const (
 	SubnetsAnnotation = "k8s.ovn.org/node-subnets"
 	HostsAnnotation   = "k8s.ovn.org/host-cidrs"
@@ -39,8 +42,8 @@ func Hosts(n metav1.Object) (addrs []netip.Addr, ok bool) {
 	return addrs, len(entries) > 0
 }
 
-// KubeletAddrs returns the internal and external addresses in the status. It leaves out addresses with a zone: a zone is any
-// text, and a kubelet must not write text into an expression of OVN.
+// KubeletAddrs returns the internal and external addresses in the status. It skips addresses with a zone: a zone is any
+// text, and a kubelet must not write text into an OVN expression.
 func KubeletAddrs(n *corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range n.Status.Addresses {
@@ -52,8 +55,8 @@ func KubeletAddrs(n *corev1.Node) []netip.Addr {
 	return out
 }
 
-// Subnets returns the subnets of pods on the default network in SubnetsAnnotation, and reports whether the annotation has
-// that network. A network has one subnet or a list of them.
+// Subnets returns the subnets of pods on the default network in SubnetsAnnotation, and reports whether the annotation
+// has that network. A network has one subnet or a list of them.
 func Subnets(n metav1.Object) (subnets []netip.Prefix, ok bool) {
 	var networks map[string]json.RawMessage
 	if json.Unmarshal([]byte(n.GetAnnotations()[SubnetsAnnotation]), &networks) != nil {
@@ -73,7 +76,7 @@ func Subnets(n metav1.Object) (subnets []netip.Prefix, ok bool) {
 // PodCIDRs returns the subnets of pods that the cluster gave the node.
 func PodCIDRs(n *corev1.Node) []netip.Prefix { return prefixes(n.Spec.PodCIDRs) }
 
-// prefixes parses prefixes, and leaves out what is not one.
+// prefixes parses prefixes, and skips invalid ones.
 func prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {

@@ -31,7 +31,8 @@ func TestHosts(t *testing.T) {
 		{`x`, nil, false},
 		{`[]`, nil, false},
 		{`["x) || (ip4"]`, nil, true},
-		{`["192.0.2.10/24","x","::ffff:198.51.100.1/120","2001:db8::9/64"]`, []string{"192.0.2.10", "198.51.100.1", "2001:db8::9"}, true},
+		{`["192.0.2.10/24","x","::ffff:198.51.100.1/120","2001:db8::9/64"]`,
+			[]string{"192.0.2.10", "198.51.100.1", "2001:db8::9"}, true},
 	}
 	for _, tt := range tests {
 		got, ok := Hosts(annotated(HostsAnnotation, tt.text))
@@ -52,7 +53,8 @@ func TestSubnets(t *testing.T) {
 		{`{"blue":"10.9.0.0/24"}`, nil, false},
 		{`{"default":7}`, nil, false},
 		{`{"default":"10.4.0.9/24"}`, []string{"10.4.0.0/24"}, true},
-		{`{"default":["10.1.0.0/24","x","2001:db8:1::/64"],"blue":"10.9.0.0/24"}`, []string{"10.1.0.0/24", "2001:db8:1::/64"}, true},
+		{`{"default":["10.1.0.0/24","x","2001:db8:1::/64"],"blue":"10.9.0.0/24"}`, []string{"10.1.0.0/24", "2001:db8:1::/64"},
+			true},
 	}
 	for _, tt := range tests {
 		got, ok := Subnets(annotated(SubnetsAnnotation, tt.text))

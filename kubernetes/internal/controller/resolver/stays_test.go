@@ -14,7 +14,7 @@ import (
 )
 
 // silence makes the plugin deaf for some time.
-func (w *world) silence(from, to time.Duration) {
+func (w *simulation) silence(from, to time.Duration) {
 	say := func(deaf bool) func() {
 		return func() {
 			w.mu.Lock()
@@ -26,8 +26,8 @@ func (w *world) silence(from, to time.Duration) {
 	time.AfterFunc(to, say(false))
 }
 
-// TestPluginIsSlow has a plugin that writes nothing for a minute. What we hear ourselves stays meanwhile; what is no longer
-// answered goes as ever.
+// TestPluginIsSlow has a plugin that writes nothing for a minute. Addresses in answers that the controller sees stay
+// meanwhile. Those that are no longer in answers are removed as usual.
 func TestPluginIsSlow(t *testing.T) {
 	const script = "zone example.net.\nwww.example.net. 4 A 203.0.113.1\n"
 	for _, tc := range []struct {
@@ -35,12 +35,14 @@ func TestPluginIsSlow(t *testing.T) {
 		least, most  time.Duration
 	}{
 		{"still there", script, 5*time.Minute - time.Second, 5 * time.Minute},
-		{"another address", script + "at 90s set www.example.net. 4 A 203.0.113.2", 90 * time.Second, 90*time.Second + 4*time.Second + grace + lookAgain + time.Second},
-		{"no such name", script + "at 90s drop www.example.net.", 90 * time.Second, 90*time.Second + 4*time.Second + grace + lookAgain + time.Second},
+		{"another address", script + "at 90s set www.example.net. 4 A 203.0.113.2", 90 * time.Second, 90*time.Second +
+			4*time.Second + grace + recheckAfter + time.Second},
+		{"no such name", script + "at 90s drop www.example.net.", 90 * time.Second, 90*time.Second + 4*time.Second + grace +
+			recheckAfter + time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "www.example.net.", tc.script)
+				w := newSimulation(t, "www.example.net.", tc.script)
 				w.silence(time.Minute, 2*time.Minute)
 				_, last, gaps := w.lasted(5*time.Minute, "203.0.113.1")
 				if last < tc.least || last > tc.most || gaps > 0 {
@@ -51,7 +53,7 @@ func TestPluginIsSlow(t *testing.T) {
 	}
 }
 
-// TestUnanswered has a name that nobody answers for a while, as one whose servers fail: it stays for some time, and not for ever.
+// TestUnanswered has a name whose servers fail for a while: its addresses stay for a limited time.
 func TestUnanswered(t *testing.T) {
 	const script = "zone example.net.\nwww.example.net. 4 A 203.0.113.1\nat 1m fault servfail www.example.net.\n"
 	for _, tc := range []struct {
@@ -59,11 +61,12 @@ func TestUnanswered(t *testing.T) {
 		least, most  time.Duration
 	}{
 		{"for a moment", script + "at 70s heal", 3*time.Minute - time.Second, 3 * time.Minute},
-		{"for ever", script, time.Minute + unsure - 4*time.Second, time.Minute + 4*time.Second + unsure + lookAgain + time.Second},
+		{"for ever", script, time.Minute + unsure - 4*time.Second, time.Minute + 4*time.Second + unsure + recheckAfter +
+			time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "www.example.net.", tc.script)
+				w := newSimulation(t, "www.example.net.", tc.script)
 				_, last, gaps := w.lasted(3*time.Minute, "203.0.113.1")
 				if last < tc.least || last > tc.most || gaps > 0 {
 					t.Errorf("the address was there until %v, with %d gaps; want until %v to %v", last, gaps, tc.least, tc.most)
@@ -73,12 +76,13 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestHangingWrite: a removal that is never answered ends, with an error, so that it is tried again.
+// TestHangingWrite checks that a removal without a reply ends with an error, so that it is retried.
 func TestHangingWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "*.example.net.", "zone example.net.\n")
+		w := newSimulation(t, "*.example.net.", "zone example.net.\n")
 		w.r.client = interceptor.NewClient(w.r.client.(client.WithWatch), interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, _ client.Client, _ string, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, _ client.Client, _ string, _ client.Object, _ client.Patch,
+				_ ...client.SubResourcePatchOption) error {
 				<-ctx.Done()
 				return ctx.Err()
 			},
@@ -86,7 +90,8 @@ func TestHangingWrite(t *testing.T) {
 		obj := w.object()
 		obj.Status.ResolvedNames = []v1alpha1.DNSNameResolverResolvedName{{DNSName: "a.example.net."}}
 		began := time.Now()
-		if _, err := w.r.remove(t.Context(), obj, lapsed(obj, began, false, nil)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.r.remove(t.Context(), obj, expired(obj, began, false, nil)); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("the removal ended with %v", err)
 		}
 		if took := time.Since(began); took != writeTimeout {

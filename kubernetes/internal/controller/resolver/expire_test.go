@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// object reads an object from a line: its name, and then names with addresses and when their TTL is over, in seconds from noon:
-// "*.example.net. a.example.net.=192.0.2.1@-7,192.0.2.2@3".
+// object parses an object from a line: its name, then names with addresses and the end of their TTL, in seconds from
+// noon: "*.example.net. a.example.net.=192.0.2.1@-7,192.0.2.2@3".
 func object(line string) *v1alpha1.DNSNameResolver {
 	fields := strings.Fields(line)
 	r := &v1alpha1.DNSNameResolver{Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(fields[0])}}
@@ -33,39 +33,49 @@ func object(line string) *v1alpha1.DNSNameResolver {
 				panic(err)
 			}
 			last := metav1.NewTime(noon.Add(d - 10*time.Second))
-			n.ResolvedAddresses = append(n.ResolvedAddresses, v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 10, LastLookupTime: &last})
+			n.ResolvedAddresses = append(n.ResolvedAddresses,
+				v1alpha1.DNSNameResolverResolvedAddress{IP: ip, TTLSeconds: 10, LastLookupTime: &last})
 		}
 		r.Status.ResolvedNames = append(r.Status.ResolvedNames, n)
 	}
 	return r
 }
 
-func TestLapsed(t *testing.T) {
+func TestExpired(t *testing.T) {
 	for _, tc := range []struct {
 		name, object string
 		keep         bool
-		stands       string // an address
+		stays        string // an address that stays
 		removed      string // paths, in the order of removal
 		gone         int
 		ended        string
-		next         time.Duration // after noon; 0: never
+		next         time.Duration // after noon; 0 means never
 	}{
 		{name: "nothing there", object: "www.example.net."},
 		{name: "fresh", object: "www.example.net. www.example.net.=192.0.2.1@3,192.0.2.2@9", next: 3 * time.Second},
-		{name: "in its grace it is asked for", object: "www.example.net. www.example.net.=192.0.2.1@0,192.0.2.2@9", ended: "www.example.net.", next: 5 * time.Second},
+		{name: "in its grace it is asked for", object: "www.example.net. www.example.net.=192.0.2.1@0,192.0.2.2@9",
+			ended: "www.example.net.", next: 5 * time.Second},
 		{name: "over", object: "www.example.net. www.example.net.=192.0.2.1@-5,192.0.2.2@9,192.0.2.3@-60",
 			removed: "0/resolvedAddresses/2 0/resolvedAddresses/0", gone: 2, next: 9 * time.Second},
-		{name: "a name keeps its entry", object: "www.example.net. www.example.net.=192.0.2.1@-5", removed: "0/resolvedAddresses/0", gone: 1},
-		{name: "a name of a wildcard goes", object: "*.example.net. a.example.net.=192.0.2.1@-5 b.example.net.=192.0.2.2@9 c.example.net.=192.0.2.3@-9,192.0.2.4@-9",
+		{name: "a name keeps its entry", object: "www.example.net. www.example.net.=192.0.2.1@-5",
+			removed: "0/resolvedAddresses/0", gone: 1},
+		{name: "a name of a wildcard goes",
+			object: "*.example.net. a.example.net.=192.0.2.1@-5 b.example.net.=192.0.2.2@9 " +
+				"c.example.net.=192.0.2.3@-9,192.0.2.4@-9",
 			removed: "2 0", gone: 3, next: 9 * time.Second},
-		{name: "a name of a deep wildcard, too", object: "**.example.net. a.b.example.net.=192.0.2.1@-5", removed: "0", gone: 1},
-		{name: "and one without addresses", object: "*.example.net. a.example.net.= b.example.net.=192.0.2.2@9", removed: "0", next: 9 * time.Second},
-		{name: "nothing goes in the dark", object: "*.example.net. a.example.net.=192.0.2.1@-50 b.example.net.=", keep: true, ended: "a.example.net.", next: grace},
-		{name: "what was heard ourselves stays", object: "*.example.net. a.example.net.=192.0.2.1@-50,192.0.2.2@-50", stands: "192.0.2.2",
-			removed: "0/resolvedAddresses/0", gone: 1, ended: "a.example.net.", next: lookAgain},
+		{name: "a name of a deep wildcard, too", object: "**.example.net. a.b.example.net.=192.0.2.1@-5", removed: "0",
+			gone: 1},
+		{name: "and one without addresses", object: "*.example.net. a.example.net.= b.example.net.=192.0.2.2@9", removed: "0",
+			next: 9 * time.Second},
+		{name: "nothing goes in the dark", object: "*.example.net. a.example.net.=192.0.2.1@-50 b.example.net.=", keep: true,
+			ended: "a.example.net.", next: grace},
+		{name: "what was heard ourselves stays", object: "*.example.net. a.example.net.=192.0.2.1@-50,192.0.2.2@-50",
+			stays:   "192.0.2.2",
+			removed: "0/resolvedAddresses/0", gone: 1, ended: "a.example.net.", next: recheckAfter},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := lapsed(object(tc.object), noon, tc.keep, func(_ v1alpha1.DNSName, ip string, _ time.Time) bool { return ip == tc.stands })
+			l := expired(object(tc.object), noon, tc.keep,
+				func(_ v1alpha1.DNSName, ip string, _ time.Time) bool { return ip == tc.stays })
 			var removed []string
 			tests := 0
 			for _, o := range l.patch {
@@ -93,17 +103,19 @@ func TestLapsed(t *testing.T) {
 
 func nothing(v1alpha1.DNSName, string, time.Time) bool { return false }
 
-// TestLapsedWithoutTime has an address that nobody says the age of; the schema forbids it, but whoever wrote the status may not know.
-func TestLapsedWithoutTime(t *testing.T) {
+// TestExpiredWithoutTime has an address without a time. The schema forbids it, but the writer of the status may not
+// know.
+func TestExpiredWithoutTime(t *testing.T) {
 	r := object("www.example.net. www.example.net.=192.0.2.1@3")
 	r.Status.ResolvedNames[0].ResolvedAddresses[0].LastLookupTime = nil
-	if l := lapsed(r, noon, false, nothing); l.gone != 1 {
+	if l := expired(r, noon, false, nothing); l.gone != 1 {
 		t.Errorf("%d addresses are over, want 1", l.gone)
 	}
 }
 
-// TestLapsedMany has more to remove than a patch may have operations, of one name and of many: a part of it goes, which brings us back.
-func TestLapsedMany(t *testing.T) {
+// TestExpiredMany has more to remove than a patch may have operations, for one name and for many. A part is removed,
+// and that change causes the next reconciliation.
+func TestExpiredMany(t *testing.T) {
 	for _, tc := range []struct {
 		object string
 		names  int
@@ -116,15 +128,16 @@ func TestLapsedMany(t *testing.T) {
 		for i := range tc.names {
 			n := v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(fmt.Sprintf("n%d.example.net.", i))}
 			for k := range tc.each {
-				a := v1alpha1.DNSNameResolverResolvedAddress{IP: fmt.Sprintf("2001:db8::%x", k), TTLSeconds: 10, LastLookupTime: &over}
-				if k == 100 && tc.names > 1 { // so that the name itself stays
+				a := v1alpha1.DNSNameResolverResolvedAddress{IP: fmt.Sprintf("2001:db8::%x", k), TTLSeconds: 10,
+					LastLookupTime: &over}
+				if k == 100 && tc.names > 1 { // so that the name itself remains
 					a.LastLookupTime = &fresh
 				}
 				n.ResolvedAddresses = append(n.ResolvedAddresses, a)
 			}
 			r.Status.ResolvedNames = append(r.Status.ResolvedNames, n)
 		}
-		l := lapsed(r, noon, false, nothing)
+		l := expired(r, noon, false, nothing)
 		if len(l.patch) > fetch.MaxOperations || len(l.patch) < fetch.MaxOperations-10 || l.gone < fetch.MaxOperations/4 {
 			t.Errorf("%s: %d operations for %d addresses", tc.object, len(l.patch), l.gone)
 		}

@@ -2,9 +2,10 @@ package match
 
 import "github.com/nameplane/nameplane/internal/dnsname"
 
-// may reports whether a pattern may stand for name. Most names are of no rule, and are known as such by their last labels: the
-// others, and whether they are right, need not be read. What has escapes in it is left to those who read all of it.
-func (n *node[V]) may(name string) bool {
+// mayMatch reports whether a pattern may match name. Most names match no rule, and their last labels are enough to
+// recognise that. The other labels, and whether they are valid, are not read. mayMatch returns true for names with
+// escapes that it does not read.
+func (n *node[V]) mayMatch(name string) bool {
 	var buf [dnsname.MaxLabel]byte
 	at, end := n, len(name)
 	if end > 0 && name[end-1] == '.' {
@@ -21,12 +22,12 @@ func (n *node[V]) may(name string) bool {
 				return true
 			}
 			if size++; size > len(buf) {
-				continue // too long, unless an escape comes
+				continue // too long, unless an escape follows
 			}
 			buf[len(buf)-size] = dnsname.Lower(c)
 		}
 		if from > 1 && name[from-2] == '\\' {
-			return true // that was no end of a label
+			return true // an escaped dot does not end a label
 		}
 		if from == 0 && len(at.wildcard) > 0 {
 			return true
