@@ -1,9 +1,10 @@
-// Package crds carries the generated custom resource definitions, so that a program can print or apply them.
+// Package crds contains the generated custom resource definitions, so that a program can print or apply them. Start
+// with YAML.
 package crds
 
 import (
 	"bytes"
-	_ "embed" // the definitions
+	_ "embed" // for the definitions
 	"slices"
 )
 
@@ -16,14 +17,15 @@ var (
 	resolvers []byte
 )
 
-// YAML is all definitions in one stream.
+// YAML returns all definitions in one stream.
 func YAML() []byte { return slices.Concat(dnsNames, firewalls, resolvers) }
 
-// The patterns of names in rules and in specs begin so. That of names in a status begins otherwise: it has "**." already.
+// wildcard is the beginning of the patterns for names in rules and specs. The pattern for names in a status differs: it
+// already accepts "**.".
 const (
 	wildcard = `pattern: ^(\*\.)?(`
 	deep     = `pattern: ^(\*\*?\.)?(`
 )
 
-// DeepYAML is YAML with patterns that also take "**.", which no stock definition does.
+// DeepYAML is YAML with patterns that also accept "**.", which no stock definition does.
 func DeepYAML() []byte { return bytes.ReplaceAll(YAML(), []byte(wildcard), []byte(deep)) }

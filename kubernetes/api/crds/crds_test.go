@@ -21,7 +21,7 @@ const (
 	dnsNames  = "dns.openshift.io_egressfirewalldnsnames.yaml"
 )
 
-// The places where the tables below begin.
+// Paths at which the tables below begin.
 const (
 	names   = "spec.names."
 	version = "spec.versions.0."
@@ -38,7 +38,8 @@ const (
 
 type list = []any
 
-// TestValidation says what of the definitions others rely on: the patterns, the rule in CEL, the types of lists, the columns.
+// TestValidation checks the parts of the definitions that other programs rely on: patterns, the CEL rule, list types,
+// and columns.
 func TestValidation(t *testing.T) {
 	tests := []struct {
 		file, path string
@@ -58,7 +59,8 @@ func TestValidation(t *testing.T) {
 		{resolvers, spec + "required", list{"name"}},
 		{resolvers, spec + "properties.name.pattern", `^(\*\.)?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.){2,}$`},
 		{resolvers, spec + "properties.name.maxLength", int64(254)},
-		{resolvers, spec + "properties.name.x-kubernetes-validations", list{map[string]any{"rule": "self == oldSelf", "message": "spec.name is immutable"}}},
+		{resolvers, spec + "properties.name.x-kubernetes-validations",
+			list{map[string]any{"rule": "self == oldSelf", "message": "spec.name is immutable"}}},
 		{resolvers, status + "resolvedNames.x-kubernetes-list-type", "map"},
 		{resolvers, status + "resolvedNames.x-kubernetes-list-map-keys", list{"dnsName"}},
 		{resolvers, entry + "required", list{"dnsName", "resolvedAddresses"}},
@@ -69,7 +71,8 @@ func TestValidation(t *testing.T) {
 		{resolvers, entry + "properties.resolvedAddresses.x-kubernetes-list-type", "map"},
 		{resolvers, entry + "properties.resolvedAddresses.x-kubernetes-list-map-keys", list{"ip"}},
 		{resolvers, address + "required", list{"ip", "lastLookupTime", "ttlSeconds"}},
-		{resolvers, address + "properties.ip.anyOf", list{map[string]any{"format": "ipv4"}, map[string]any{"format": "ipv6"}}},
+		{resolvers, address + "properties.ip.anyOf",
+			list{map[string]any{"format": "ipv4"}, map[string]any{"format": "ipv6"}}},
 		{resolvers, address + "properties.ip.type", "string"},
 		{resolvers, address + "properties.ttlSeconds.format", "int32"},
 		{resolvers, address + "properties.lastLookupTime.format", "date-time"},
@@ -81,7 +84,8 @@ func TestValidation(t *testing.T) {
 		{firewalls, names + "plural", "egressfirewalls"},
 		{firewalls, version + "name", "v1"},
 		{firewalls, version + "subresources", map[string]any{"status": map[string]any{}}},
-		{firewalls, version + "additionalPrinterColumns", list{map[string]any{"name": "EgressFirewall Status", "type": "string", "jsonPath": ".status.status"}}},
+		{firewalls, version + "additionalPrinterColumns",
+			list{map[string]any{"name": "EgressFirewall Status", "type": "string", "jsonPath": ".status.status"}}},
 		{firewalls, schema + "required", list{"spec"}},
 		{firewalls, schema + "properties.metadata.properties.name.pattern", "^default$"},
 		{firewalls, spec + "required", list{"egress"}},
@@ -124,7 +128,8 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestStatusNames has the names that the stock definition refuses and with them the whole write (D6), and some that ours refuses too.
+// TestStatusNames has names that the stock definition rejects, and with them the whole write, and some that ours
+// rejects too.
 func TestStatusNames(t *testing.T) {
 	ours := regexp.MustCompile(at(t, resolvers, entry+"properties.dnsName.pattern").(string))
 	stock := regexp.MustCompile(at(t, resolvers, spec+"properties.name.pattern").(string))
@@ -157,7 +162,7 @@ func TestStatusNames(t *testing.T) {
 	}
 }
 
-// TestDeep sees to it that nothing but the two patterns differs.
+// TestDeep checks that only the two patterns differ.
 func TestDeep(t *testing.T) {
 	plain, deep := strings.Split(string(crds.YAML()), "\n"), strings.Split(string(crds.DeepYAML()), "\n")
 	if len(plain) != len(deep) {
@@ -179,12 +184,13 @@ func TestDeep(t *testing.T) {
 }
 
 func TestYAML(t *testing.T) {
-	if n := bytes.Count(crds.YAML(), []byte("---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n")); n != 3 {
+	if n := bytes.Count(crds.YAML(),
+		[]byte("---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n")); n != 3 {
 		t.Errorf("%d definitions, want 3", n)
 	}
 }
 
-// at finds a value in a file. Keys with dots in them are found too, because the longest key that fits is taken.
+// at finds a value in a file. It tries the longest key first, so that keys may contain dots.
 func at(t *testing.T, file, path string) any {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -14,7 +14,7 @@ import (
 // root is the top of the repository.
 const root = "../../.."
 
-// TestGenerated generates everything again in a copy of the tree: what is checked in is what the types say.
+// TestGenerated generates everything again in a copy of the tree and compares the result with the checked-in files.
 func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum", "kubernetes/go.mod", "kubernetes/go.sum", "kubernetes/api",
@@ -53,7 +53,7 @@ func copyTo(to, from string) error {
 	return os.WriteFile(to, data, 0o600)
 }
 
-// files are those of a folder with what is in them.
+// files returns the content of each file in a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -1,5 +1,5 @@
-// Package v1 is the EgressFirewall of k8s.ovn.org: where the pods of a namespace may connect to. The wire format is that of
-// OVN-Kubernetes.
+// Package v1 has the EgressFirewall of k8s.ovn.org: the destinations to which the pods of a namespace may connect. The
+// wire format is that of OVN-Kubernetes. Start with EgressFirewall in types.go.
 //
 // +kubebuilder:object:generate=true
 // +groupName=k8s.ovn.org

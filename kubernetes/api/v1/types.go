@@ -2,8 +2,9 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// EgressFirewall says where the pods of its namespace may connect to. A namespace has at most one, named "default". The rules are
-// tried in their order, the first that matches decides, and what no rule matches is allowed.
+// EgressFirewall defines the destinations to which the pods of its namespace may connect. A namespace has at most one,
+// named "default". The rules are tried in their order, and the first match decides. Destinations that no rule matches
+// are allowed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -15,12 +16,12 @@ type EgressFirewall struct {
 
 	// spec is the list of rules.
 	Spec EgressFirewallSpec `json:"spec"`
-	// status says whether they are in force.
+	// status reports whether the rules are in force.
 	// +optional
 	Status EgressFirewallStatus `json:"status,omitempty"`
 }
 
-// EgressFirewallList is a list of them.
+// EgressFirewallList is a list of EgressFirewalls.
 //
 // +kubebuilder:object:root=true
 type EgressFirewallList struct {
@@ -31,19 +32,19 @@ type EgressFirewallList struct {
 
 // EgressFirewallSpec is the list of rules.
 type EgressFirewallSpec struct {
-	// egress are the rules, the first that matches decides.
+	// egress is the list of rules. The first match decides.
 	// +listType=atomic
 	Egress []EgressFirewallRule `json:"egress"`
 }
 
 // EgressFirewallRuleType is Allow or Deny.
 //
-// The stock pattern, kept as it is for objects that are there already, is open at one end of each word ("AllowX" and "XDeny" pass).
-// What it lets slip is refused by the manager.
+// The stock pattern is kept for existing objects. It is open at one end of each word ("AllowX" and "XDeny" pass). The
+// manager rejects such values.
 // +kubebuilder:validation:Pattern=`^Allow|Deny$`
 type EgressFirewallRuleType string
 
-// The two types of a rule.
+// The types of a rule.
 const (
 	EgressFirewallRuleAllow EgressFirewallRuleType = "Allow"
 	EgressFirewallRuleDeny  EgressFirewallRuleType = "Deny"
@@ -53,11 +54,11 @@ const (
 type EgressFirewallRule struct {
 	// type is Allow or Deny.
 	Type EgressFirewallRuleType `json:"type"`
-	// ports narrow the rule to some ports; without them it is for all traffic.
+	// ports limits the rule to some ports. Without ports it applies to all traffic.
 	// +listType=atomic
 	// +optional
 	Ports []EgressFirewallPort `json:"ports,omitempty"`
-	// to is the destination, said in exactly one way.
+	// to is the destination. Exactly one field is set.
 	To EgressFirewallDestination `json:"to"`
 }
 
@@ -66,13 +67,13 @@ type EgressFirewallPort struct {
 	// protocol is TCP, UDP or SCTP.
 	// +kubebuilder:validation:Pattern=`^TCP|UDP|SCTP$`
 	Protocol string `json:"protocol"`
-	// port is the destination's port.
+	// port is the destination port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 }
 
-// EgressFirewallDestination is where a connection goes to.
+// EgressFirewallDestination is the destination of a connection.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=1
@@ -80,22 +81,22 @@ type EgressFirewallDestination struct {
 	// cidrSelector is an address range.
 	// +optional
 	CIDRSelector string `json:"cidrSelector,omitempty"`
-	// dnsName is a name, or a wildcard "*.example.com" whose star stands for exactly one label: it covers "a.example.com" and neither
-	// "b.a.example.com" nor "example.com".
+	// dnsName is a name, or a wildcard "*.example.com" whose star matches exactly one label: it matches "a.example.com",
+	// but neither "b.a.example.com" nor "example.com".
 	// +kubebuilder:validation:Pattern=`^(\*\.)?([A-Za-z0-9-]+\.)*[A-Za-z0-9-]+\.?$`
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
-	// nodeSelector selects nodes of the cluster by their labels; an empty one selects all.
+	// nodeSelector selects nodes of the cluster by their labels; an empty selector selects all nodes.
 	// +optional
 	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 }
 
-// EgressFirewallStatus says whether the rules are in force.
+// EgressFirewallStatus reports whether the rules are in force.
 type EgressFirewallStatus struct {
-	// status is the sum of the messages.
+	// status is the summary of the messages.
 	// +optional
 	Status string `json:"status,omitempty"`
-	// messages has one from each zone, which begins with the zone's name and a colon.
+	// messages has one message of each zone, which begins with the name of the zone and a colon.
 	// +listType=set
 	// +optional
 	Messages []string `json:"messages,omitempty"`

@@ -1,9 +1,10 @@
-// Package v1alpha1 is the DNSNameResolver of network.openshift.io: what a name of an egress rule resolves to, who said so, and when.
+// Package v1alpha1 has the DNSNameResolver of network.openshift.io: the addresses of a name in egress rules, with the
+// lookups that returned them. Start with DNSNameResolver in types.go.
 //
-// The wire format is that of OpenShift, so that each writer and reader of it can be ours or the stock one. Our CRD is wider in one
-// place: status.resolvedNames[].dnsName may have labels with an underscore or a hyphen at either end, as names under a wildcard do.
-// On a cluster with the stock CRD a writer leaves such names out one by one and lets their addresses live by leases; it must not
-// let one of them fail the write of the others.
+// The wire format is that of OpenShift, so that each writer and reader can be ours or the stock one. Our CRD accepts
+// more in one field: the labels in status.resolvedNames[].dnsName may have underscores, or a hyphen at either end, as
+// names below a wildcard do. On a cluster with the stock CRD, a writer must omit each such name, whose addresses are
+// then allowed by leases only. It must not let one of them fail the write of the others.
 //
 // +kubebuilder:object:generate=true
 // +groupName=network.openshift.io

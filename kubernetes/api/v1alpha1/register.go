@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of all types here.
+// GroupVersion is the group and version of all types in this package.
 var GroupVersion = schema.GroupVersion{Group: "network.openshift.io", Version: "v1alpha1"}
 
-// AddToScheme makes the types known to a scheme.
+// AddToScheme adds the types to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &DNSNameResolver{}, &DNSNameResolverList{})
 	metav1.AddToGroupVersion(s, GroupVersion)

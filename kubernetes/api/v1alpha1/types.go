@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DNSNameResolver keeps what one DNS name of egress rules resolves to. The cluster manager makes and removes these objects, CoreDNS
-// fills in their status, and whoever programs the switches reads it. They are not for people to edit.
+// DNSNameResolver has the addresses of one DNS name in egress rules. The cluster manager creates and deletes these
+// objects, CoreDNS writes their status, and the agents that program the switches read it. Users should not edit them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -13,15 +13,15 @@ type DNSNameResolver struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which name is looked after.
+	// spec has the name.
 	// +kubebuilder:validation:Required
 	Spec DNSNameResolverSpec `json:"spec"`
-	// status says what was learned about it.
+	// status has the learned addresses.
 	// +optional
 	Status DNSNameResolverStatus `json:"status,omitempty"`
 }
 
-// DNSNameResolverList is a list of them.
+// DNSNameResolverList is a list of DNSNameResolvers.
 //
 // +kubebuilder:object:root=true
 type DNSNameResolverList struct {
@@ -30,22 +30,23 @@ type DNSNameResolverList struct {
 	Items           []DNSNameResolver `json:"items"`
 }
 
-// DNSName is a name in lower case with its dot at the end. Its pattern is at the fields, since spec and status do not have the same.
+// DNSName is a name in lower case with its final dot. The pattern is at the fields, since those of spec and status
+// differ.
 //
 // +kubebuilder:validation:MaxLength=254
 type DNSName string
 
-// DNSNameResolverSpec says which name is looked after.
+// DNSNameResolverSpec has the name.
 type DNSNameResolverSpec struct {
-	// name is a DNS name, or a wildcard "*.example.com.", whose star stands for exactly one label: it covers "a.example.com." and
-	// neither "b.a.example.com." nor "example.com.".
+	// name is a DNS name, or a wildcard "*.example.com." whose star matches exactly one label: it matches
+	// "a.example.com.", but neither "b.a.example.com." nor "example.com.".
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Pattern=`^(\*\.)?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.){2,}$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.name is immutable"
 	Name DNSName `json:"name"`
 }
 
-// DNSNameResolverStatus is what was learned from answers.
+// DNSNameResolverStatus has the addresses that were learned from answers.
 type DNSNameResolverStatus struct {
 	// resolvedNames has an entry for each name that matches spec.name and was resolved.
 	// +listType=map
@@ -56,42 +57,44 @@ type DNSNameResolverStatus struct {
 	ResolvedNames []DNSNameResolverResolvedName `json:"resolvedNames,omitempty" patchStrategy:"merge" patchMergeKey:"dnsName"`
 }
 
-// DNSNameResolverResolvedName is what was learned about one name.
+// DNSNameResolverResolvedName has the addresses of one name.
 type DNSNameResolverResolvedName struct {
-	// conditions has one type, Degraded: true while the last lookup of the name failed, with its RCODE as the reason.
+	// conditions has one type, Degraded. It is true while the last lookup of the name failed, with its RCODE as the
+	// reason.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// dnsName is the name that was resolved. It is spec.name itself, or a name that the wildcard in spec.name covers.
+	// dnsName is the resolved name. It is spec.name itself, or a name that the wildcard in spec.name matches.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Pattern=`^(\*\*?\.)?([-a-z0-9_]{1,63}\.){2,}$`
 	DNSName DNSName `json:"dnsName"`
 
-	// resolvedAddresses are its addresses, which may be none.
+	// resolvedAddresses has the addresses of the name. It may be empty.
 	// +kubebuilder:validation:Required
 	// +listType=map
 	// +listMapKey=ip
 	ResolvedAddresses []DNSNameResolverResolvedAddress `json:"resolvedAddresses"`
 
-	// resolutionFailures counts lookups that failed since the last that did not. At 5, and with no address still valid, the entry goes.
+	// resolutionFailures is the number of failed lookups since the last successful one. At 5, and if no address is valid,
+	// the entry is removed.
 	// +optional
 	ResolutionFailures int32 `json:"resolutionFailures,omitempty"`
 }
 
-// DNSNameResolverResolvedAddress is an address and for how long it is one. It is valid until lastLookupTime + ttlSeconds, and
-// removed some seconds later unless a lookup gave it again.
+// DNSNameResolverResolvedAddress is an address and its lifetime. It is valid until lastLookupTime + ttlSeconds, and is
+// removed some seconds later unless another lookup returned it.
 type DNSNameResolverResolvedAddress struct {
 	// ip is the address, IPv4 or IPv6.
 	// +kubebuilder:validation:Required
 	IP string `json:"ip"`
 
-	// ttlSeconds is for how long the address is valid from lastLookupTime on.
+	// ttlSeconds is the number of seconds for which the address is valid after lastLookupTime.
 	// +kubebuilder:validation:Required
 	TTLSeconds int32 `json:"ttlSeconds"`
 
-	// lastLookupTime is when a lookup last gave the address.
+	// lastLookupTime is the time of the last lookup that returned the address.
 	// +kubebuilder:validation:Required
 	LastLookupTime *metav1.Time `json:"lastLookupTime"`
 }

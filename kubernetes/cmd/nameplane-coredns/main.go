@@ -1,4 +1,4 @@
-// Command nameplane-coredns is CoreDNS, with all its plugins, and with the one that learns addresses for egress firewalls.
+// Command nameplane-coredns is CoreDNS with all its plugins and the one that learns addresses for egress firewalls.
 package main
 
 import (
@@ -16,9 +16,9 @@ func main() {
 	coremain.Run()
 }
 
-// withPlugin returns the directives with ours before `dns64`, which changes addresses, and so before `cache` and all plugins
-// that answer: the plugin must see what clients get. The stock build has it after `tsig`; of the plugins between, only
-// `dns64` changes addresses.
+// withPlugin returns the directives with our plugin before `dns64`, which changes addresses, and thus before `cache`
+// and all plugins that answer: the plugin must see the addresses that clients get. The stock build has it after `tsig`.
+// Of the plugins in between, only `dns64` changes addresses.
 func withPlugin(directives []string) []string {
 	at := slices.Index(directives, "dns64")
 	if at < 0 {

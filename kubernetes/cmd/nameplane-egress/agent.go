@@ -24,28 +24,29 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
-const agentLong = `Programs the switches of one zone: it keeps the address sets, port groups and ACLs in
-the zone's northbound database equal to what EgressFirewalls and DNSNameResolvers
-say, and repairs what others change in them. There is one agent for each northbound
-database: one on each node where every node is a zone, or one for the cluster.
+const agentLong = `Programs the switches of one zone. The agent keeps the address sets, port groups and
+ACLs in the zone's northbound database equal to what EgressFirewalls and
+DNSNameResolvers define, and repairs changes by other programs. There is one agent for
+each northbound database: one on each node where every node is a zone, or one for the
+cluster.
 
-With --listen, CoreDNS with the plugin ocp_dnsnameresolver tells it of new addresses
-before the answer goes to the pod, and learns when the switch has them. Both sides
-show certificates; that of the other side must have one of the names given.
+With --listen, CoreDNS with the plugin ocp_dnsnameresolver sends it new addresses
+before the answer goes to the pod, and waits until the switch has them. Both sides
+present certificates; that of the other side must have one of the given names.
 
-Some addresses are opened for no name, whoever asks: those of nodes, pods and services,
+Some addresses are never opened for a name: those of nodes, pods and services,
 of cloud metadata, and special ones such as loopback. --refuse and --permit change that.
 
-Rows are those of OVN-Kubernetes, whose egress firewall it takes the place of. Do not
+The rows are those of OVN-Kubernetes. The agent replaces its egress firewall; do not
 run both. Where OVN-Kubernetes keeps the port groups of namespaces, give
 --manage-port-groups=false.
 
-Connections live on when their address leaves a name, and new ones to it are refused,
-for as long as --keep-established says. This takes an address set and an ACL beside
+Connections continue for the time of --keep-established when their address is removed
+from a name; new ones are refused. This needs an address set and an ACL in addition to
 those of OVN-Kubernetes for each name, and makes the switch track connections. A deny
 rule before the one that allowed a connection still ends it.`
 
-// agentFlags are what is not an option of the agent as it stands.
+// agentFlags are the flags that need parsing before they become agent.Options.
 type agentFlags struct {
 	cluster  clusterFlags
 	subnets  []string
@@ -55,7 +56,7 @@ type agentFlags struct {
 	nat64    []string
 	listen   string
 	stream   hold.Files
-	nb       hold.Files // without peers
+	nb       hold.Files // Peers is not used
 }
 
 func newAgentCommand() *cobra.Command {
@@ -73,52 +74,71 @@ func newAgentCommand() *cobra.Command {
 			if o.Listen != nil {
 				defer o.Listen.Close()
 			}
-			return f.cluster.run(c, o.Namespace, ctrl.Options{Cache: agent.Cache(o)}, func(mgr ctrl.Manager, log *slog.Logger) error {
-				o.Log, o.Metrics = log, metrics.Registry
-				return agent.Setup(mgr, o)
-			})
+			return f.cluster.run(c, o.Namespace, ctrl.Options{Cache: agent.Cache(o)},
+				func(mgr ctrl.Manager, log *slog.Logger) error {
+					o.Log, o.Metrics = log, metrics.Registry
+					return agent.Setup(mgr, o)
+				})
 		},
 	}
 	fl := c.Flags()
 	f.cluster.add(fl, 9484)
-	fl.StringVar(&o.Zone, "zone", node.DefaultZone, "`NAME` of the zone, as nodes have it in the annotation k8s.ovn.org/zone-name")
-	fl.StringVar(&o.Node, "node", "", "`NAME` the agent gives itself to those who ask (default: the zone's)")
-	fl.StringVar(&o.NB.Address, "nb", "unix:/var/run/ovn/ovnnb_db.sock", "northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")
+	fl.StringVar(&o.Zone, "zone", node.DefaultZone,
+		"`NAME` of the zone, as nodes have it in the annotation k8s.ovn.org/zone-name")
+	fl.StringVar(&o.Node, "node", "", "`NAME` of the agent in explanations (default: that of the zone)")
+	fl.StringVar(&o.NB.Address, "nb", "unix:/var/run/ovn/ovnnb_db.sock",
+		"northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")
 	fl.StringVar(&f.nb.Cert, "nb-cert", "", "certificate `FILE` for ssl")
 	fl.StringVar(&f.nb.Key, "nb-key", "", "key `FILE` for ssl")
-	fl.StringVar(&f.nb.CA, "nb-ca", "", "`FILE` with the authority of the database's certificate")
-	fl.StringVar(&o.NB.Switch, "switch", "", "let this node's Open vSwitch confirm what is programmed, by its database at unix:PATH, where the node is the only one of its zone: some milliseconds earlier than the northbound database does")
-	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
-	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"}, "`PREFIX`es of all pods; rules by address and name are not about them, and other families are left out")
-	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil, "`PREFIX`es of the pods of this zone (default: what its nodes say in k8s.ovn.org/node-subnets)")
-	fl.StringSliceVar(&f.refuse, "refuse", nil, "`NETWORK`s that no name may open, beside those that none ever may; give what refuse has in the Corefile")
-	fl.StringSliceVar(&f.permit, "permit", nil, "`NETWORK`s that names may open after all, or the words nodes and services; give what permit has in the Corefile")
-	fl.StringSliceVar(&f.nat64, "nat64", nil, "`PREFIX`es of the network's own NAT64, whose addresses are judged by the IPv4 address inside; give what nat64 has in the Corefile")
-	fl.BoolVar(&o.NB.ManageGroups, "manage-port-groups", true, "make the port groups of namespaces and keep the ports of their pods in them")
-	fl.BoolVar(&o.NB.Stock, "stock-acls", false, "make one ACL of a rule by name also where the cluster has IPv4 and IPv6, as OVN-Kubernetes does, and no guards: OVN then takes longer for every new address, and first packets next to a refused address are lost")
-	fl.DurationVar(&o.KeepFor, "keep-established", 24*time.Hour, "how long connections may outlive the address they were made to; 0 turns it off")
+	fl.StringVar(&f.nb.CA, "nb-ca", "", "`FILE` with the CA of the database's certificate")
+	fl.StringVar(&o.NB.Switch, "switch", "",
+		"database of this node's Open vSwitch at unix:PATH, which confirms some milliseconds earlier than the northbound "+
+			"database, if the node is the only one of its zone")
+	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace,
+		"`NAMESPACE` of the DNSNameResolvers")
+	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"},
+		"`PREFIX`es of all pods; rules by address and name do not apply to them, and only their address families are "+
+			"programmed")
+	fl.StringSliceVar(&f.prefixes, "node-prefixes", nil,
+		"`PREFIX`es of the pods of this zone (default: from the annotation k8s.ovn.org/node-subnets of its nodes)")
+	fl.StringSliceVar(&f.refuse, "refuse", nil,
+		"further `NETWORK`s that no name may open; use the values of refuse in the Corefile")
+	fl.StringSliceVar(&f.permit, "permit", nil,
+		"`NETWORK`s that names may open nevertheless, or the words nodes and services; use the values of permit in the "+
+			"Corefile")
+	fl.StringSliceVar(&f.nat64, "nat64", nil,
+		"`PREFIX`es of the network's own NAT64, whose embedded IPv4 addresses are checked; use the values of nat64 in the "+
+			"Corefile")
+	fl.BoolVar(&o.NB.ManageGroups, "manage-port-groups", true,
+		"create the port groups of namespaces and keep the ports of their pods in them")
+	fl.BoolVar(&o.NB.Stock, "stock-acls", false,
+		"create one ACL for a rule by name even if the cluster has IPv4 and IPv6, as OVN-Kubernetes does, and no guards; "+
+			"OVN then takes longer for every new address, and first packets to an address near a refused one are lost")
+	fl.DurationVar(&o.KeepFor, "keep-established", 24*time.Hour,
+		"time for which connections may outlive their address; 0 disables it")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
-	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "report to EgressFirewallDNSNames what is programmed")
+	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "report programmed addresses in EgressFirewallDNSNames")
 	fl.StringVar(&f.listen, "listen", "", "`ADDR`ess of this node for CoreDNS; without it there is no stream")
 	addStreamFlags(fl, &f.stream)
-	fl.StringSliceVar(&f.stream.Peers, "plugin-name", []string{hold.PluginName}, "`NAME`s of which the certificate of those who connect must have one")
+	fl.StringSliceVar(&f.stream.Peers, "plugin-name", []string{hold.PluginName},
+		"`NAME`s; the certificate of a client must have one of them")
 	return c
 }
 
-// addStreamFlags declares how a side of the stream shows who it is.
+// addStreamFlags declares the flags for the certificate of one side of the stream.
 func addStreamFlags(fl *pflag.FlagSet, f *hold.Files) {
 	fl.StringVar(&f.Cert, "tls-cert", "", "certificate `FILE` for the stream")
 	fl.StringVar(&f.Key, "tls-key", "", "key `FILE` of the certificate")
-	fl.StringVar(&f.CA, "tls-ca", "", "`FILE` with the authority that signed the other side's certificate")
+	fl.StringVar(&f.CA, "tls-ca", "", "`FILE` with the CA that signed the other side's certificate")
 }
 
-// options fills in what needs parsing or opening.
+// options fills in the options that need parsing or opening.
 func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	if err := needNamespace(c, "dns-name-resolver-namespace", o.Namespace); err != nil {
 		return err
 	}
 	if o.Zone == "" {
-		return cli.Usage(c, "--zone is empty: it is the name of the zone, such as that of the node")
+		return cli.Usage(c, "--zone is empty: must be the name of the zone, such as that of the node")
 	}
 	if err := f.policy(c, o); err != nil {
 		return err
@@ -130,26 +150,27 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 		return cli.Usage(c, "--node-prefixes %s", err)
 	}
 	if len(o.ClusterSubnets) == 0 {
-		return cli.Usage(c, "--cluster-subnets is empty: without it every address looks like one outside the cluster")
+		return cli.Usage(c, "--cluster-subnets is empty: without it every address counts as outside the cluster")
 	}
 	if o.KeepFor < 0 {
-		return cli.Usage(c, "--keep-established %s: it is not negative", o.KeepFor)
+		return cli.Usage(c, "--keep-established %s: must not be negative", o.KeepFor)
 	}
 	if scheme, path, _ := strings.Cut(o.NB.Switch, ":"); o.NB.Switch != "" && (scheme != "unix" || path == "") {
-		return cli.Usage(c, "--switch %s: it is unix:PATH, or empty", o.NB.Switch)
+		return cli.Usage(c, "--switch %s: must be unix:PATH, or empty", o.NB.Switch)
 	}
 	switch scheme, rest, _ := strings.Cut(o.NB.Address, ":"); {
 	case rest == "" || scheme != "unix" && scheme != "tcp" && scheme != "ssl":
-		return cli.Usage(c, "--nb %s: it is unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT", o.NB.Address)
+		return cli.Usage(c, "--nb %s: must be unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT", o.NB.Address)
 	case scheme == "ssl":
 		if o.NB.TLS, err = clientTLS(f.nb); err != nil {
-			return &cli.Failure{Code: cli.ExitError, Text: "--nb-cert, --nb-key, --nb-ca: " + err.Error(), Err: err, Hint: "all three are needed for ssl"}
+			return &cli.Failure{Code: cli.ExitError, Text: "--nb-cert, --nb-key, --nb-ca: " + err.Error(), Err: err,
+				Hint: "all three are needed for ssl"}
 		}
 	}
 	return f.openStream(c, o)
 }
 
-// policy reads which addresses names may not open.
+// policy parses the networks that names must not open.
 func (f *agentFlags) policy(c *cobra.Command, o *agent.Options) (err error) {
 	if o.Refuse, err = parseNetworks(f.refuse); err != nil {
 		return cli.Usage(c, "--refuse %s", err)
@@ -175,21 +196,26 @@ func (f *agentFlags) openStream(c *cobra.Command, o *agent.Options) (err error) 
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if addr, _ := netip.ParseAddr(host); err != nil || host == "" || addr.IsUnspecified() {
-		return cli.Usage(c, "--listen %s: it is one address of this node and a port, such as 192.0.2.10:9500, not all addresses", f.listen)
+		return cli.Usage(c, "--listen %s: must be one address of this node and a port, such as 192.0.2.10:9500, not all "+
+			"addresses", f.listen)
 	}
 	if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
-		return cli.Usage(c, "--listen needs --tls-cert, --tls-key and --tls-ca: whoever may connect can open the firewall")
+		return cli.Usage(c, "--listen needs --tls-cert, --tls-key and --tls-ca: a client that may connect can open the "+
+			"firewall")
 	}
 	if o.TLS, err = f.stream.Server(); err != nil {
-		return &cli.Failure{Code: cli.ExitError, Text: "the stream's certificate: " + err.Error(), Err: err, Hint: "look at --tls-cert, --tls-key and --tls-ca"}
+		return &cli.Failure{Code: cli.ExitError, Text: "the stream's certificate: " + err.Error(), Err: err,
+			Hint: "check --tls-cert, --tls-key and --tls-ca"}
 	}
 	if o.Listen, err = net.Listen("tcp", f.listen); err != nil {
-		return &cli.Failure{Code: cli.ExitError, Text: "--listen: " + err.Error(), Err: err, Hint: "is another agent running?"}
+		return &cli.Failure{Code: cli.ExitError, Text: "--listen: " + err.Error(), Err: err,
+			Hint: "is another agent running?"}
 	}
 	return nil
 }
 
-// parsePrefixes also takes OVN-Kubernetes' form, with the length of a node's part behind the prefix: 10.128.0.0/14/23.
+// parsePrefixes also accepts the form of OVN-Kubernetes, with the length of a node's subnet after the prefix:
+// 10.128.0.0/14/23.
 func parsePrefixes(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -199,14 +225,14 @@ func parsePrefixes(list []string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: it is a prefix such as 10.128.0.0/14", s)
+			return nil, fmt.Errorf("%s: must be a prefix such as 10.128.0.0/14", s)
 		}
 		out = append(out, p.Masked())
 	}
 	return out, nil
 }
 
-// parseNetworks takes prefixes and single addresses.
+// parseNetworks parses prefixes and single addresses.
 func parseNetworks(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -215,21 +241,21 @@ func parseNetworks(list []string) ([]netip.Prefix, error) {
 			p, err = a.Prefix(a.BitLen())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: it is a network such as 192.0.2.0/24, or an address", s)
+			return nil, fmt.Errorf("%s: must be a network such as 192.0.2.0/24, or an address", s)
 		}
 		out = append(out, p.Masked())
 	}
 	return out, nil
 }
 
-// clientTLS is for a database, whose certificate has no name that we know.
+// clientTLS returns a configuration for a database whose certificate has no known name.
 func clientTLS(f hold.Files) (*tls.Config, error) {
 	cert, pool, err := f.Load()
 	if err != nil {
 		return nil, err
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, RootCAs: pool,
-		// OVN's own tools check the authority and not the name, and its certificates are made for that.
+		// OVN's own tools check the CA and not the name, and its certificates are made for that.
 		InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
 			opts := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool()}
 			for _, c := range cs.PeerCertificates[1:] {

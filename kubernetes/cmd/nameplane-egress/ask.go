@@ -12,17 +12,18 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 )
 
-// asker asks agents about addresses of names. One that does not answer is not asked again: it would take the time in which others can.
+// asker queries agents about addresses of names. An agent that does not answer is not queried again: it would use the
+// time that others need.
 type asker struct {
 	agents []string
-	limit  time.Duration // of one question
+	limit  time.Duration // timeout of one query
 	ask    func(ctx context.Context, endpoint, pattern string, addr netip.Addr) (hold.Explanation, error)
 
-	mu   sync.Mutex // guards what follows
-	gone map[string]string
+	mu   sync.Mutex        // guards gone
+	gone map[string]string // agents that did not answer, with the error
 }
 
-// all asks all agents at once.
+// all queries all agents at once.
 func (a *asker) all(ctx context.Context, p enforce.Pattern, addr netip.Addr) []agent.NodeState {
 	out := make([]agent.NodeState, len(a.agents))
 	var wg sync.WaitGroup

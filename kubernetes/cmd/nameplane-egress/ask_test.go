@@ -14,7 +14,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/must"
 )
 
-// TestAskHung has an agent that takes questions and does not answer them: it costs one limit, and the other is asked every time.
+// TestAskHung has an agent that accepts queries and does not answer: it costs one timeout, and the other agent is
+// queried every time.
 func TestAskHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asker{agents: []string{"hung", "well"}, limit: time.Second, gone: map[string]string{},
@@ -30,7 +31,8 @@ func TestAskHung(t *testing.T) {
 		begun := time.Now()
 		want := []agent.NodeState{{Agent: "hung", Error: "no answer within 1s"}, {Agent: "well", Node: "n", Programmed: true}}
 		for range 10 {
-			if diff := cmp.Diff(want, a.all(ctx, must.Pattern("www.example.com"), netip.MustParseAddr("192.0.2.1"))); diff != "" {
+			if diff := cmp.Diff(want, a.all(ctx, must.Pattern("www.example.com"),
+				netip.MustParseAddr("192.0.2.1"))); diff != "" {
 				t.Fatalf("(-want +got)\n%s", diff)
 			}
 		}

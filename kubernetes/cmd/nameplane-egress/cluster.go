@@ -30,7 +30,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/fetch"
 )
 
-// clusterFlags are those of every command that runs beside a cluster.
+// clusterFlags are the flags of every command that connects to a cluster.
 type clusterFlags struct {
 	kubeconfig      string
 	metrics, health string
@@ -38,21 +38,23 @@ type clusterFlags struct {
 	verbose         bool
 }
 
-// add declares the flags. The metrics are on this port of loopback unless said otherwise, and the health on the next one.
+// add declares the flags. By default, metrics are on this port of loopback, and health checks on the next one.
 func (f *clusterFlags) add(fl *pflag.FlagSet, port int) {
 	f.addConfig(fl)
-	fl.StringVar(&f.metrics, "metrics-addr", fmt.Sprintf("127.0.0.1:%d", port), "`ADDR`ess for /metrics; 0 turns it off")
-	fl.StringVar(&f.health, "health-addr", fmt.Sprintf("127.0.0.1:%d", port+1), "`ADDR`ess for /healthz and /readyz; 0 turns it off")
+	fl.StringVar(&f.metrics, "metrics-addr", fmt.Sprintf("127.0.0.1:%d", port), "`ADDR`ess for /metrics; 0 disables it")
+	fl.StringVar(&f.health, "health-addr", fmt.Sprintf("127.0.0.1:%d", port+1),
+		"`ADDR`ess for /healthz and /readyz; 0 disables it")
 	fl.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the log: text or json")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log what is done, not only what changed")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log all steps, not only changes")
 }
 
-// addConfig declares only what a command needs that asks and ends.
+// addConfig declares only the flags that a command without a server needs.
 func (f *clusterFlags) addConfig(fl *pflag.FlagSet) {
-	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`FILE` that says where the cluster is (default: KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"`FILE` with the address of the cluster (default: KUBECONFIG, ~/.kube/config, or the pod's service account)")
 }
 
-// logger writes to standard error, and makes the libraries do so too.
+// logger returns a logger to standard error. Libraries use it too.
 func (f *clusterFlags) logger(c *cobra.Command) (*slog.Logger, error) {
 	w, opts := c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.verbose {
@@ -65,7 +67,7 @@ func (f *clusterFlags) logger(c *cobra.Command) (*slog.Logger, error) {
 	case "json":
 		h = slog.NewJSONHandler(w, opts)
 	default:
-		return nil, cli.Usage(c, "--log-format %s: it is text or json", f.logFormat)
+		return nil, cli.Usage(c, "--log-format %s: must be text or json", f.logFormat)
 	}
 	setLogger(h)
 	return slog.New(h), nil
@@ -76,7 +78,7 @@ func setLogger(h slog.Handler) {
 	klog.SetLogger(logr.FromSlogHandler(h))
 }
 
-// config is how to reach the cluster.
+// config returns the configuration of the client.
 func (f *clusterFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -85,31 +87,34 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 		return nil, &cli.Failure{Code: cli.ExitUnknown, Text: "no cluster: " + err.Error(), Err: err,
 			Hint: "give --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account"}
 	}
-	// The API server has its own fairness; a second limit here only makes a burst of names late (D24).
+	// The API server has its own fairness. A second limit here only delays a burst of names.
 	c.QPS = -1
 	c.UserAgent = "nameplane-egress"
 	return c, nil
 }
 
-// scheme knows the types that our parts read and write.
+// scheme returns a scheme with the types that the commands read and write.
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	types := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme,
+	types := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme,
+		networkingv1.AddToScheme,
 		apiv1.AddToScheme, v1alpha1.AddToScheme, dnsv1alpha1.AddToScheme)
 	return s, types.AddToScheme(s)
 }
 
-// needNamespace refuses what is not the name of a namespace. An empty one would stand for all of them.
+// needNamespace rejects values that are not the name of a namespace. An empty one would mean all namespaces.
 func needNamespace(c *cobra.Command, flag, name string) error {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return cli.Usage(c, "--%s %q: it is the name of a namespace, such as %s", flag, name, egress.DefaultNamespace)
+		return cli.Usage(c, "--%s %q: must be the name of a namespace, such as %s", flag, name, egress.DefaultNamespace)
 	}
 	return nil
 }
 
-// run runs what setup adds to a manager until the command is told to stop. The namespace is that of the DNSNameResolvers, and
-// of the lease of the one that works. Package fetch reads DNSNameResolvers: they are most of what there is to read.
-func (f *clusterFlags) run(c *cobra.Command, namespace string, opts ctrl.Options, setup func(ctrl.Manager, *slog.Logger) error) error {
+// run runs the manager until the command is stopped. setup adds controllers to it. namespace is that of the
+// DNSNameResolvers and of the leader election lease. Package fetch reads DNSNameResolvers, because they are most of the
+// data.
+func (f *clusterFlags) run(c *cobra.Command, namespace string, opts ctrl.Options,
+	setup func(ctrl.Manager, *slog.Logger) error) error {
 	log, err := f.logger(c)
 	if err != nil {
 		return err
@@ -127,14 +132,15 @@ func (f *clusterFlags) run(c *cobra.Command, namespace string, opts ctrl.Options
 	}
 	opts.Cache.NewInformer = fetch.Informers(resolvers, namespace)
 	opts.LeaderElectionNamespace = namespace
-	opts.LeaderElectionReleaseOnCancel = true // all that is done ends with the process, so the next may begin at once
+	opts.LeaderElectionReleaseOnCancel = true // all work ends with the process, so the next leader may start at once
 	opts.Metrics = metricsserver.Options{BindAddress: f.metrics}
 	opts.HealthProbeBindAddress = f.health
 	mgr, err := ctrl.NewManager(config, opts)
 	if err != nil {
 		return undefined(err, cli.ExitError)
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), setup(mgr, log)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
+		setup(mgr, log)); err != nil {
 		return undefined(err, cli.ExitError)
 	}
 	log.Info("running", "command", c.Name(), "cluster", config.Host)

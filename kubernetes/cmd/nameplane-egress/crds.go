@@ -10,14 +10,14 @@ import (
 const crdsLong = `Prints the custom resource definitions as YAML: EgressFirewall (k8s.ovn.org),
 DNSNameResolver (network.openshift.io) and EgressFirewallDNSName (dns.openshift.io).
 
-They validate what those of OVN-Kubernetes and OpenShift validate, in the same
-words, with one difference: names in the status of a DNSNameResolver may have
-underscores. With --deep-wildcards also "**.example.com" is a name of a rule,
-which stands for names any number of labels below; manager, agents and
-CoreDNS must be told as well.
+They validate the same as those of OVN-Kubernetes and OpenShift, with the same
+messages, with one difference: names in the status of a DNSNameResolver may have
+underscores. With --deep-wildcards, rules may also have "**.example.com", which
+matches names any number of labels below; the manager, the agents and
+CoreDNS need the same setting.
 
-A cluster with OVN-Kubernetes has the first two already. They may stay: names
-that the stock definition refuses then share the entry of their wildcard.`
+A cluster with OVN-Kubernetes has the first two already. They may remain: names
+that the stock definition rejects then share the entry of their wildcard.`
 
 func newCRDsCommand() *cobra.Command {
 	var deep bool

@@ -28,21 +28,21 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 )
 
-const explainLong = `Says whether pods of a namespace may connect to a destination, which rule of the
+const explainLong = `Explains whether pods of a namespace may connect to a destination, which rule of the
 EgressFirewall decides, through which name, when that was learned, until when it is
-valid, and in which zones (nodes, where each is one) the rules are in force, as the
-agents say in the status of the EgressFirewall.
+valid, and in which zones (nodes, if each node is a zone) the rules are in force, as the
+agents report in the status of the EgressFirewall.
 
 DESTINATION is a name, or an address (IPv6 in brackets when a port follows). A name
-is not looked up: what counts is what pods were answered. Internationalized names may
-be written as they are read.
+is not looked up: the answers that pods received count. Internationalized names may
+be given in Unicode.
 
-With --agents it also asks whether their switches have this address by now. The
-certificate must be one the agents let connect.
+With --agents it also asks the agents whether their switches have the address. The
+agents must accept the certificate.
 
-Exit status: 0 told, 1 told with a warning, 3 could not tell, 4 not understood.`
+Exit status: 0 explained, 1 explained with a warning, 3 unknown, 4 invalid command line.`
 
-// explainFlags are those of explain.
+// explainFlags are the flags of explain.
 type explainFlags struct {
 	cluster   clusterFlags
 	protocol  string
@@ -58,7 +58,8 @@ func newExplainCommand() *cobra.Command {
 	var f explainFlags
 	var q agent.Question
 	c := &cobra.Command{
-		Use: "explain NAMESPACE DESTINATION[:PORT]", Short: "Say which rule decides about a destination", Long: explainLong, Args: cli.Args(2, 2),
+		Use: "explain NAMESPACE DESTINATION[:PORT]", Short: "Explain which rule decides about a destination",
+		Long: explainLong, Args: cli.Args(2, 2),
 		Example: `  nameplane-egress explain shop api.example.com:443
   nameplane-egress explain shop 192.0.2.7 --protocol udp -o json
   nameplane-egress explain shop '[2001:db8::7]:443' --agents 192.0.2.10:9500 \
@@ -74,19 +75,24 @@ func newExplainCommand() *cobra.Command {
 	f.cluster.addConfig(fl)
 	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
 	f.output.AddFlag(c)
-	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers")
-	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil, "`PREFIX`es of all pods, as the agents have it (default: those of all nodes)")
-	fl.BoolVar(&q.Deep, "deep-wildcards", false, "names of rules may begin with \"**.\" (known where a DNSNameResolver does)")
+	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", egress.DefaultNamespace,
+		"`NAMESPACE` of the DNSNameResolvers")
+	fl.StringSliceVar(&f.subnets, "cluster-subnets", nil,
+		"`PREFIX`es of all pods, as given to the agents (default: those of all nodes)")
+	fl.BoolVar(&q.Deep, "deep-wildcards", false,
+		"names of rules may begin with \"**.\" (default: if a DNSNameResolver does)")
 	fl.StringSliceVar(&f.agents, "agents", nil, "ask the agents at these `ADDR:PORT`s")
 	addStreamFlags(fl, &f.stream)
-	fl.StringVar(&f.agentName, "agent-name", hold.AgentName, "`NAME` that the certificates of agents have")
-	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long it may take; an agent that takes a quarter of it is not asked again")
+	fl.StringVar(&f.agentName, "agent-name", hold.AgentName, "`NAME` in the certificates of agents")
+	fl.DurationVar(&f.timeout, "timeout", 10*time.Second,
+		"maximum duration; an agent that takes a quarter of it is not asked again")
 	return c
 }
 
-var protocols = map[string]enforce.Protocol{"": enforce.AnyProtocol, "tcp": enforce.TCP, "udp": enforce.UDP, "sctp": enforce.SCTP}
+var protocols = map[string]enforce.Protocol{"": enforce.AnyProtocol, "tcp": enforce.TCP, "udp": enforce.UDP,
+	"sctp": enforce.SCTP}
 
-// question reads the command line.
+// question parses the command line.
 func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
 	q.Namespace = args[0]
 	if wrong := validation.IsDNS1123Label(q.Namespace); len(wrong) > 0 {
@@ -96,7 +102,7 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 		return err
 	}
 	if f.timeout <= 0 {
-		return cli.Usage(c, "--timeout %s: it is longer than 0s", f.timeout)
+		return cli.Usage(c, "--timeout %s: must be longer than 0s", f.timeout)
 	}
 	if q.ClusterSubnets, err = parsePrefixes(f.subnets); err != nil {
 		return cli.Usage(c, "--cluster-subnets %s", err)
@@ -116,7 +122,7 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 	}
 	var ok bool
 	if q.Protocol, ok = protocols[strings.ToLower(f.protocol)]; !ok {
-		return cli.Usage(c, "--protocol %s: it is tcp, udp or sctp", f.protocol)
+		return cli.Usage(c, "--protocol %s: must be tcp, udp or sctp", f.protocol)
 	}
 	if len(f.agents) > 0 {
 		if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
@@ -138,7 +144,7 @@ func splitDestination(s string) (host string, port uint16, err error) {
 	}
 	host, text, err := net.SplitHostPort(s)
 	if err != nil {
-		return "", 0, errors.New("it is NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or [IPV6]:PORT")
+		return "", 0, errors.New("must be NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or [IPV6]:PORT")
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
@@ -147,14 +153,14 @@ func splitDestination(s string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// hostName reads a name that a pod could connect to, in any script. What only looks like one is refused: nobody ever learns an address of it,
-// and to say that no rule names it would be true and lead astray.
+// hostName parses a name that a pod could connect to, in any script. It rejects text that only resembles a name: no
+// address is ever learned for it, and the answer that no rule has it would be misleading.
 func hostName(s string) (dnsname.Name, error) {
 	if _, err := netip.ParsePrefix(s); err == nil {
 		return dnsname.Name{}, errors.New("it is a network; ask about one of its addresses")
 	}
 	if strings.Contains(s, "*") {
-		return dnsname.Name{}, errors.New("it stands for many; ask about one of them")
+		return dnsname.Name{}, errors.New("it matches many names; ask about one of them")
 	}
 	if !utf8.ValidString(s) {
 		return dnsname.Name{}, errors.New("it is not UTF-8")
@@ -168,7 +174,7 @@ func hostName(s string) (dnsname.Name, error) {
 	}
 	for _, r := range ascii {
 		if r != '.' && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return dnsname.Name{}, fmt.Errorf("names have no %q", r)
+			return dnsname.Name{}, fmt.Errorf("names must not contain %q", r)
 		}
 	}
 	name, err := dnsname.Parse(ascii)
@@ -182,13 +188,13 @@ func hostName(s string) (dnsname.Name, error) {
 	return name, nil
 }
 
-// asker leaves time for the others when some agents do not answer.
+// asker returns an asker whose limit leaves time for the other agents if some do not answer.
 func (f *explainFlags) asker() *asker {
 	return &asker{agents: f.agents, limit: f.timeout / 4, gone: map[string]string{}, ask: hold.Dial(f.stream.Dial).Explain}
 }
 
 func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
-	setLogger(slog.DiscardHandler) // libraries would otherwise complain of having none
+	setLogger(slog.DiscardHandler) // libraries would otherwise log that there is no logger
 	config, err := f.cluster.config()
 	if err != nil {
 		return err
@@ -199,7 +205,8 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	}
 	cl, err := client.New(config, client.Options{Scheme: s})
 	if err != nil {
-		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err, Hint: "is the cluster up, and is --kubeconfig the right one?"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err,
+			Hint: "is the cluster up, and is --kubeconfig the right one?"}
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 	defer cancel()
@@ -208,7 +215,8 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 		return undefined(err, cli.ExitUnknown)
 	}
 	if err != nil {
-		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err, Hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
+		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err,
+			Hint: "explain reads EgressFirewalls, DNSNameResolvers, Nodes, Namespaces and ServiceCIDRs"}
 	}
 	if err := f.print(c.OutOrStdout(), r, time.Now()); err != nil {
 		return err
@@ -217,9 +225,9 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	case r.Unknown != "":
 		return &cli.Failure{Code: cli.ExitUnknown, Text: r.Unknown}
 	case len(r.Warnings) > 0:
-		text := "told, with a warning"
+		text := "explained, with a warning"
 		if n := len(r.Warnings); n > 1 {
-			text = fmt.Sprintf("told, with %d warnings", n)
+			text = fmt.Sprintf("explained, with %d warnings", n)
 		}
 		return &cli.Failure{Code: cli.ExitWarning, Text: text}
 	}
@@ -256,7 +264,8 @@ func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 			if l.Failing != "" {
 				what = "kept        as %s at %s, when its lookup failed"
 			}
-			fmt.Fprintf(&b, "  "+what+", valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339), l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
+			fmt.Fprintf(&b, "  "+what+", valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339),
+				l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
 		}
 		if a.Nodes == nil {
 			b.WriteString("  programmed  not asked; --agents asks\n")

@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestHelp compares the help of every command with testdata/help, and sees to it that each says what it does and shows how.
+// TestHelp compares the help of every command with testdata/help, and checks that each has a description and an
+// example.
 func TestHelp(t *testing.T) {
 	root := newRootCommand()
 	seen := map[string]bool{}
@@ -30,7 +31,7 @@ func TestHelp(t *testing.T) {
 			}
 			for line := range strings.Lines(c.Long) {
 				if len(line) > 90 {
-					t.Errorf("a line of %d octets does not fit a terminal: %s", len(line), line)
+					t.Errorf("a line of %d bytes does not fit a terminal: %s", len(line), line)
 				}
 			}
 			_, out, _ := try(append(strings.Fields(c.CommandPath())[1:], "--help")...)
@@ -70,7 +71,7 @@ func try(args ...string) (code int, stdout, stderr string) {
 	root := newRootCommand()
 	root.SetOut(&out)
 	root.SetErr(&errs)
-	root.SetArgs(append([]string{}, args...)) // nil would be those of the test
+	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of the test
 	code = cli.Report(&errs, root.Name(), root.Execute())
 	return code, out.String(), errs.String()
 }
@@ -102,19 +103,24 @@ func TestNotUnderstood(t *testing.T) {
 		{"other command", []string{"run"}, cli.ExitUsage, `"run" is not a command of nameplane-egress; did you mean `},
 		{"argument", []string{"manager", "now"}, cli.ExitUsage, `unexpected argument "now"`},
 		{"flag", []string{"manager", "--fast"}, cli.ExitUsage, "unknown flag: --fast"},
-		{"format", []string{"manager", "--log-format", "xml"}, cli.ExitUsage, "--log-format xml: it is text or json"},
-		{"no namespace", []string{"manager", "--namespace", ""}, cli.ExitUsage, `--namespace "": it is the name of a namespace, such as ovn-kubernetes`},
-		{"no namespace of objects", []string{"resolver", "--dns-name-resolver-namespace", ""}, cli.ExitUsage, `--dns-name-resolver-namespace "": it is`},
-		{"no namespace of CoreDNS", []string{"resolver", "--coredns-namespace", ""}, cli.ExitUsage, `--coredns-namespace "": it is`},
+		{"format", []string{"manager", "--log-format", "xml"}, cli.ExitUsage, "--log-format xml: must be text or json"},
+		{"no namespace", []string{"manager", "--namespace", ""}, cli.ExitUsage,
+			`--namespace "": must be the name of a namespace, such as ovn-kubernetes`},
+		{"no namespace of objects", []string{"resolver", "--dns-name-resolver-namespace", ""}, cli.ExitUsage,
+			`--dns-name-resolver-namespace "": must be`},
+		{"no namespace of CoreDNS", []string{"resolver", "--coredns-namespace", ""}, cli.ExitUsage,
+			`--coredns-namespace "": must be`},
 		{"no service", []string{"resolver", "--coredns-service-name", ""}, cli.ExitUsage, "--coredns-service-name is empty"},
-		{"no port", []string{"resolver", "--coredns-port", "0"}, cli.ExitUsage, "--coredns-port 0: it is from 1"},
-		{"rate of zero", []string{"resolver", "--rate", "0"}, cli.ExitUsage, "--rate 0: it is 1 or more lookups a second"},
-		{"negative rate", []string{"resolver", "--rate", "-5"}, cli.ExitUsage, "--rate -5: it is 1 or more lookups a second"},
+		{"no port", []string{"resolver", "--coredns-port", "0"}, cli.ExitUsage, "--coredns-port 0: must be from 1"},
+		{"rate of zero", []string{"resolver", "--rate", "0"}, cli.ExitUsage, "--rate 0: must be 1 or more lookups a second"},
+		{"negative rate", []string{"resolver", "--rate", "-5"}, cli.ExitUsage,
+			"--rate -5: must be 1 or more lookups a second"},
 		{"cluster", []string{"manager"}, cli.ExitUnknown, "no cluster: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, _, stderr := try(tt.args...)
-			if code != tt.code || !strings.HasPrefix(stderr, "nameplane-egress: "+tt.says) || !strings.Contains(stderr, "\nhint: ") {
+			if code != tt.code || !strings.HasPrefix(stderr, "nameplane-egress: "+tt.says) ||
+				!strings.Contains(stderr, "\nhint: ") {
 				t.Errorf("%v = %d %s, want %d %s and a hint", tt.args, code, stderr, tt.code, tt.says)
 			}
 		})

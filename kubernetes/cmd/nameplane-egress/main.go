@@ -1,4 +1,7 @@
-// Command nameplane-egress is the Kubernetes side of egress firewalls by DNS name.
+// Command nameplane-egress runs the Kubernetes parts of egress firewalls by DNS name.
+//
+// Start with newRootCommand in main.go, which lists the subcommands. Each of them is in its own file and calls a
+// package of internal/controller.
 package main
 
 import (
@@ -17,17 +20,17 @@ func main() {
 const rootLong = `nameplane-egress lets the pods of a Kubernetes cluster reach exactly the DNS names
 that the EgressFirewall of their namespace allows.
 
-Its parts run side by side and meet only in custom resources, so that each can
+Its parts share only custom resources, so that each can
 be replaced by that of OVN-Kubernetes or OpenShift. CoreDNS with the plugin
-ocp_dnsnameresolver (nameplane-coredns) belongs to them.
+ocp_dnsnameresolver (nameplane-coredns) is one of the parts.
 
 Exit status:
 
   0  done
   1  done, with a warning
   2  failed
-  3  could not tell: nothing is known of it, or the cluster was not reached in time
-  4  the command was not understood`
+  3  unknown: there is no information, or the cluster was not reached in time
+  4  invalid command line`
 
 func newRootCommand() *cobra.Command {
 	root := cli.NewRoot("nameplane-egress", "Egress firewalls by DNS name, on Kubernetes", rootLong,
@@ -43,7 +46,7 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// undefined adds a hint to an error of a cluster that does not know our kinds.
+// undefined adds a hint to an error from a cluster without our custom resource definitions.
 func undefined(err error, code int) error {
 	if !meta.IsNoMatchError(err) {
 		return err

@@ -13,17 +13,17 @@ import (
 )
 
 const managerLong = `Keeps one DNSNameResolver for each DNS name in the EgressFirewalls of the cluster:
-makes it when the first rule has the name, makes it again when it was deleted by
-hand, and removes it with the last rule. Objects that no rule asks for go.
+creates it with the first rule for the name, creates it again if it was deleted by
+hand, and deletes it with the last rule. Objects without a rule are deleted.
 
-Rules that the schema lets pass and that still make no sense are left out; the
-status of the EgressFirewall says which and why, and an Event too. The other rules
-of that firewall hold. The status is "EgressFirewall Rules applied" when every zone
-has said so.
+Rules that the schema accepts but that are not valid are skipped; the
+status of the EgressFirewall and an Event say which and why. The other rules
+of that firewall apply. The status is "EgressFirewall Rules applied" when every zone
+has reported that.
 
-Several may run; one of them works, the others wait. Do not run it beside the
-cluster manager of OVN-Kubernetes with --enable-dns-name-resolver, whose place it
-takes.`
+Several instances may run; one is the leader, the others wait. It replaces the
+cluster manager of OVN-Kubernetes with --enable-dns-name-resolver; do not run
+both.`
 
 func newManagerCommand() *cobra.Command {
 	var f clusterFlags
@@ -47,9 +47,11 @@ func newManagerCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	f.add(fl, 9480)
-	fl.StringVar(&o.Namespace, "namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
+	fl.StringVar(&o.Namespace, "namespace", egress.DefaultNamespace,
+		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
-	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false, "keep an EgressFirewallDNSName beside each DNSNameResolver")
-	fl.BoolVar(&elect, "leader-elect", true, "work only while holding the lease "+manager.LeaderElectionID)
+	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false,
+		"create an EgressFirewallDNSName for each DNSNameResolver")
+	fl.BoolVar(&elect, "leader-elect", true, "run only while holding the lease "+manager.LeaderElectionID)
 	return c
 }

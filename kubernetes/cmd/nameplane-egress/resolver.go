@@ -13,16 +13,16 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/resolver"
 )
 
-const resolverLong = `Keeps the addresses of DNSNameResolvers fresh. It asks CoreDNS for every name when
-its TTL is over, or before where CoreDNS has it in no cache, so that the plugin
-ocp_dnsnameresolver there sees the answer and writes it down, and removes addresses
+const resolverLong = `Keeps the addresses of DNSNameResolvers fresh. It queries CoreDNS for every name when
+its TTL ends, or earlier if CoreDNS does not cache it, so that the plugin
+ocp_dnsnameresolver sees the answer and stores it, and removes addresses
 whose TTL ended five seconds ago.
 
-A name that has several addresses is asked for at up to five pods of CoreDNS, which
-may know different ones; a pod that is silent is left alone for a while and costs
-the others nothing. While no pod answers, nothing is removed.
+A name with several addresses is queried at up to five pods of CoreDNS, which
+may know different ones; a pod that does not answer is skipped for a while and does
+not delay the others. While no pod answers, nothing is removed.
 
-Several may run; one of them works, the others wait. It takes the place of the
+Several instances may run; one is the leader, the others wait. It replaces the
 DNSNameResolver controller of the DNS operator; do not run both.`
 
 func newResolverCommand() *cobra.Command {
@@ -44,17 +44,18 @@ func newResolverCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	f.add(fl, 9482)
-	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace, "`NAMESPACE` of the DNSNameResolvers, and of the lease of the one that works")
+	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace,
+		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")
 	fl.StringVar(&o.ServiceNamespace, "coredns-namespace", "kube-system", "`NAMESPACE` of the service of CoreDNS")
 	fl.StringVar(&o.ServiceName, "coredns-service-name", "kube-dns", "`NAME` of the service of CoreDNS")
-	fl.Uint16Var(&o.Port, "coredns-port", 53, "`PORT` that the pods of CoreDNS answer on")
-	fl.StringSliceVar(&servers, "server", nil, "ask this `ADDR:PORT` instead of the pods of a service; may be given several times")
-	fl.IntVar(&o.Rate, "rate", 5000, "begin at most so many lookups a second")
-	fl.BoolVar(&elect, "leader-elect", true, "work only while holding the lease "+resolver.LeaderElectionID)
+	fl.Uint16Var(&o.Port, "coredns-port", 53, "`PORT` of the CoreDNS pods")
+	fl.StringSliceVar(&servers, "server", nil, "query this `ADDR:PORT` instead of the pods of a service; may be repeated")
+	fl.IntVar(&o.Rate, "rate", 5000, "maximum number of lookups per second")
+	fl.BoolVar(&elect, "leader-elect", true, "run only while holding the lease "+resolver.LeaderElectionID)
 	return c
 }
 
-// resolverOptions parses the servers, and refuses values with which nothing would be looked up.
+// resolverOptions parses the servers, and rejects values with which nothing would be looked up.
 func resolverOptions(c *cobra.Command, o *resolver.Options, servers []string) (err error) {
 	if err := needNamespace(c, "dns-name-resolver-namespace", o.Namespace); err != nil {
 		return err
@@ -67,11 +68,11 @@ func resolverOptions(c *cobra.Command, o *resolver.Options, servers []string) (e
 	}
 	switch {
 	case o.ServiceName == "":
-		return cli.Usage(c, "--coredns-service-name is empty: it is the name of the service of CoreDNS, such as kube-dns")
+		return cli.Usage(c, "--coredns-service-name is empty: must be the name of the service of CoreDNS, such as kube-dns")
 	case o.Port == 0:
-		return cli.Usage(c, "--coredns-port 0: it is from 1 to 65535")
+		return cli.Usage(c, "--coredns-port 0: must be from 1 to 65535")
 	case o.Rate <= 0:
-		return cli.Usage(c, "--rate %d: it is 1 or more lookups a second", o.Rate)
+		return cli.Usage(c, "--rate %d: must be 1 or more lookups a second", o.Rate)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func parseServers(list []string) ([]netip.AddrPort, error) {
 	for _, s := range list {
 		a, err := netip.ParseAddrPort(s)
 		if err != nil || a.Port() == 0 {
-			return nil, errors.New(s + ": it is an address with a port, such as 10.96.0.10:53")
+			return nil, errors.New(s + ": must be an address with a port, such as 10.96.0.10:53")
 		}
 		out = append(out, a)
 	}
