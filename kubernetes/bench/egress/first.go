@@ -17,11 +17,11 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// hold is as long as by default, said so that the rows can be read without it. One that runs out ends in SERVFAIL, which is not the
-// default: an answer that went out all the same could not be told from one that was in time.
+// hold is the default hold, stated explicitly for the reader. A timeout ends in SERVFAIL, which is not the default:
+// otherwise a late answer could not be distinguished from one that was in time.
 const hold = "hold 250ms\non_timeout servfail"
 
-// space is where the pods of a figure are.
+// space is the namespace of the pods of a figure.
 const space = "bench"
 
 // site is a system with one pod whose firewall allows all names of a suffix.
@@ -46,13 +46,13 @@ func start(t cluster.T, o options, opts rig.Options, rules ...string) site {
 	return s
 }
 
-// tries is what came of asking and connecting many times.
+// tries is the result of many queries and connections.
 type tries struct {
 	asked, connected []time.Duration
-	lost, failed     int // connections whose first SYN was lost; questions without an answer
+	lost, failed     int // connections whose first SYN was lost; queries without an answer
 }
 
-// connectAfterAsking asks for fresh names, one after the other, and connects to each in the moment its answer is here.
+// connectAfterAsking queries new names, one after the other, and connects to each when its answer arrives.
 func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	var out tries
 	a, err := rig.NewAsker(s.pod, r.At)
@@ -67,7 +67,7 @@ func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	return out
 }
 
-// stageNames are the parts of a hold that somebody measures.
+// stageNames are the measured stages of a hold.
 var stageNames = []struct{ what, metric, labels string }{
 	{"the hold, in CoreDNS", "coredns_dnsnameresolver_hold_duration_seconds", `{result="programmed"}`},
 	{"programming, in the agent", "nameplane_egress_agent_program_seconds", ""},
@@ -78,7 +78,7 @@ var stageNames = []struct{ what, metric, labels string }{
 
 const stageMetric = "nameplane_egress_agent_program_stage_seconds"
 
-// stages are the metrics of the parts that a hold goes through.
+// stages returns the metrics of the parts that a hold involves.
 func (s site) stages(t cluster.T) map[string]float64 {
 	out := map[string]float64{}
 	for _, p := range []*rig.Part{s.DNS[0].Part, s.Nodes[0].Agent} {
@@ -91,7 +91,7 @@ func (s site) stages(t cluster.T) map[string]float64 {
 	return out
 }
 
-// average is that of what a histogram counted between two looks.
+// average returns the mean of the values that a histogram counted between two reads.
 func average(before, after map[string]float64, metric, labels string) time.Duration {
 	sum, count := metric+"_sum"+labels, metric+"_count"+labels
 	n := after[count] - before[count]
@@ -101,11 +101,12 @@ func average(before, after map[string]float64, metric, labels string) time.Durat
 	return time.Duration((after[sum] - before[sum]) / n * float64(time.Second))
 }
 
-// firstPackets is what it is all about: at an even pace, as pods of a node meet new names, and back to back, which is as fast as
-// one client can with all of the machine.
+// firstPackets measures the main figure: first packets at an even rate, as pods of a node use new names, and back to
+// back, as fast as one client can with the whole machine.
 func firstPackets(t cluster.T, o options) figure {
 	n := o.scaled(1000, 300)
-	f := figure{title: fmt.Sprintf("First packets: %d names, each with a fresh address, connect() in the moment of the reply", n),
+	f := figure{title: fmt.Sprintf("First packets: %d names, each with a fresh address, connect() in the moment of the "+
+		"reply", n),
 		want: "no first SYN lost, at most 10 ms more for a reply at the 99th percentile"}
 	s, off := startCompared(t, o, rig.Options{Plugin: hold})
 	var judged series
@@ -123,7 +124,7 @@ func firstPackets(t cluster.T, o options) figure {
 	return f
 }
 
-// localPackets is firstPackets where the node's own switch confirms, with as many names known from before.
+// localPackets is firstPackets with confirmation by the node's own switch, and with as many names known before.
 func localPackets(t cluster.T, o options) figure {
 	n := o.scaled(1000, 300)
 	f := figure{title: fmt.Sprintf("First packets where the node's switch confirms (`--switch`): %d names", n),
@@ -138,7 +139,7 @@ func localPackets(t cluster.T, o options) figure {
 	return f
 }
 
-// measure writes down what came of one pace.
+// measure records the results of one pace.
 func (s site) measure(t cluster.T, off *rig.Replica, from int, p pace, f *figure, judged *series) {
 	if p.apart {
 		s.yield(t)
@@ -150,7 +151,8 @@ func (s site) measure(t cluster.T, off *rig.Replica, from int, p pace, f *figure
 	judged.add(name, c.met())
 }
 
-// startCompared is start, with one more replica of CoreDNS that does not hold. Both have answered, and nobody looks on.
+// startCompared is start with an additional CoreDNS replica that does not hold. Both have answered, and the copies of
+// the databases are disconnected.
 func startCompared(t cluster.T, o options, opts rig.Options) (site, *rig.Replica) {
 	s := start(t, o, opts)
 	off, err := s.Replica("hold off")
@@ -160,14 +162,14 @@ func startCompared(t cluster.T, o options, opts rig.Options) (site, *rig.Replica
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	s.connectAfterAsking(s.DNS[0], 1_000_000, 50) // so that both have been warm
+	s.connectAfterAsking(s.DNS[0], 1_000_000, 50) // warm up both
 	s.connectAfterAsking(off, 1_001_000, 50)
-	s.Nodes[0].LookAway()
+	s.Nodes[0].Disconnect()
 	return s, off
 }
 
-// yield makes what would be on other machines leave this one to the node: the API server with its etcd, the controllers, and the replica
-// of CoreDNS that nobody asks.
+// yield lowers the priority of the parts that would be on other machines: the API server with its etcd, the
+// controllers, and the CoreDNS replica without queries.
 func (s site) yield(t cluster.T) {
 	for _, p := range []*cluster.Process{s.API, s.Etcd, s.Manager.Process, s.Resolver.Process, s.DNS[1].Process} {
 		if err := p.Yield(); err != nil {
@@ -176,7 +178,7 @@ func (s site) yield(t cluster.T) {
 	}
 }
 
-// burst is what the shipped plugin lost 85 of 100 names in.
+// burst measures the load at which the stock plugin lost 85 of 100 names.
 func burst(t cluster.T, o options) figure {
 	const n = 100
 	f := figure{title: "Burst: 100 fresh names under one wildcard in one second, from two replicas",
@@ -254,11 +256,14 @@ func count[T any](all []T, is func(T) bool) int {
 
 var benchLine = regexp.MustCompile(`(?m)^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op.*?(\d+) allocs/op`)
 
-// cost runs the benchmarks of the plugin's own packages: from outside, a microsecond cannot be told from noise.
+// cost runs the benchmarks of the plugin's own packages: from outside, a microsecond cannot be distinguished from
+// noise.
 func cost(t cluster.T, _ options) figure {
-	f := figure{title: "Names of no rule: what the plugin costs, with 100,000 patterns", want: "under 1 µs and no allocation"}
+	f := figure{title: "Names of no rule: what the plugin costs, with 100,000 patterns",
+		want: "under 1 µs and no allocation"}
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Unmatched|Append", "-benchmem", "-benchtime", "1s",
-		"github.com/nameplane/nameplane/kubernetes/plugin/dnsnameresolver", "github.com/nameplane/nameplane/kubernetes/internal/enforce/match").CombinedOutput()
+		"github.com/nameplane/nameplane/kubernetes/plugin/dnsnameresolver",
+		"github.com/nameplane/nameplane/kubernetes/internal/enforce/match").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -275,7 +280,8 @@ func cost(t cluster.T, _ options) figure {
 	}
 	with, ok := by["Unmatched/with"]
 	without, ok2 := by["Unmatched/without"]
-	f.row("a question through the plugin, less the same without it", "%.0f ns, %.0f allocations", with.ns-without.ns, with.allocs-without.allocs)
+	f.row("a question through the plugin, less the same without it", "%.0f ns, %.0f allocations", with.ns-without.ns,
+		with.allocs-without.allocs)
 	f.met = ok && ok2 && with.ns-without.ns < 1000 && with.allocs == without.allocs
 	return f
 }

@@ -17,15 +17,16 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// load asks at a rate, from one pod, several servers in turn.
+// load sends queries at a rate, from one pod, to several servers in turn.
 type load struct {
 	sent, answered, failed, late atomic.Int64
-	told                         func(question string) // is called, by many at once, when there was an answer; may be nil
+	onAnswer                     func(question string) // called concurrently after each answer; may be nil
 }
 
-// run asks for what next says until ctx ends or next says nothing. Questions that nobody is free to ask are counted as late and
-// not made up for.
-func (l *load) run(ctx context.Context, pod *cluster.Pod, servers []netip.AddrPort, rate int, next func() string) error {
+// run queries the names that next returns until ctx ends or next returns an empty name. If no worker is free, a query
+// counts as late and is not sent later.
+func (l *load) run(ctx context.Context, pod *cluster.Pod, servers []netip.AddrPort, rate int,
+	next func() string) error {
 	questions := make(chan string, 16)
 	var wg sync.WaitGroup
 	for i := range 48 {
@@ -42,8 +43,8 @@ func (l *load) run(ctx context.Context, pod *cluster.Pod, servers []netip.AddrPo
 					l.failed.Add(1)
 				} else {
 					l.answered.Add(1)
-					if l.told != nil {
-						l.told(q)
+					if l.onAnswer != nil {
+						l.onAnswer(q)
 					}
 				}
 			}
@@ -77,10 +78,11 @@ func (l *load) run(ctx context.Context, pod *cluster.Pod, servers []netip.AddrPo
 }
 
 func (l *load) String() string {
-	return fmt.Sprintf("%d sent, %d answered, %d failed, %d not sent in time", l.sent.Load(), l.answered.Load(), l.failed.Load(), l.late.Load())
+	return fmt.Sprintf("%d sent, %d answered, %d failed, %d not sent in time", l.sent.Load(), l.answered.Load(),
+		l.failed.Load(), l.late.Load())
 }
 
-// resident is the memory of a process, in octets.
+// resident returns the resident memory of a process, in bytes.
 func resident(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command egress measures the egress firewall by name, on a real API server, a real OVN and real packets: the figures that
-// docs/bench-egress.md shows.
+// Command egress measures the egress firewall by name, on a real API server, a real OVN and real packets: the figures
+// in docs/bench-egress.md. Start with run in main.go, which runs the measurements one after the other.
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// figure is one promise and what came of it.
+// figure is one promise and its measured result.
 type figure struct {
 	title string
 	want  string
 	rows  [][2]string
 	met   bool
-	// verdict says more than met, where one figure was measured in several ways.
+	// verdict replaces met if a figure was measured with several methods.
 	verdict string
 	took    time.Duration
 }
@@ -30,7 +30,7 @@ func (f *figure) row(name, format string, args ...any) {
 	f.rows = append(f.rows, [2]string{name, fmt.Sprintf(format, args...)})
 }
 
-// measure is what makes a figure. quick takes a part of the time or of the number, and the rows say so.
+// measure creates a figure. With quick it takes a part of the time or number, and the rows say so.
 type measure struct {
 	name string
 	run  func(t cluster.T, o options) figure
@@ -42,7 +42,7 @@ type options struct {
 	ovn   string // version of OVN
 }
 
-// scaled is n, or a part of it when in a hurry.
+// scaled returns n, or hurry in a quick run.
 func (o options) scaled(n, hurry int) int {
 	if o.quick {
 		return hurry
@@ -77,7 +77,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "take minutes instead of an hour")
 	flag.StringVar(&o.bin, "bin", "", "`folder` with nameplane-egress and nameplane-coredns; built without it")
 	flag.Parse()
-	debug.SetGCPercent(1000) // the pods and the authority are in this process: to collect garbage would be in their way
+	debug.SetGCPercent(1000) // the pods and the authority are in this process: garbage collection would disturb them
 	if err := run(o, *only, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "egress:", err)
 		os.Exit(1)
@@ -130,10 +130,11 @@ func run(o options, only, write string) error {
 	return nil
 }
 
-// figure makes one, on a system of its own, which ends with it.
+// figure runs one measurement, on its own system, which ends with it.
 func (m measure) figure(o options) (f figure, err error) {
 	begun := time.Now()
-	err = cluster.Run(func(line string) { fmt.Fprintf(os.Stderr, "%s: %s\n", m.name, line) }, func(t cluster.T) { f = m.run(t, o) })
+	err = cluster.Run(func(line string) { fmt.Fprintf(os.Stderr, "%s: %s\n", m.name, line) },
+		func(t cluster.T) { f = m.run(t, o) })
 	f.took = time.Since(begun)
 	return f, err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// memory asks for names that never come again.
+// memory queries names that are never repeated.
 func memory(t cluster.T, o options) figure {
 	long := o.long(10*time.Minute, 2*time.Minute)
 	const rate = 200
@@ -30,7 +30,8 @@ func memory(t cluster.T, o options) figure {
 	i := 0
 	done := make(chan error, 1)
 	go func() {
-		done <- l.run(ctx, s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, rate, func() string { i++; return rig.Name(i, suffix) })
+		done <- l.run(ctx, s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, rate,
+			func() string { i++; return rig.Name(i, suffix) })
 	}()
 	samples := map[string][]int64{}
 	largest, names := 0, 0
@@ -63,7 +64,8 @@ func memory(t cluster.T, o options) figure {
 	for _, p := range s.Parts() {
 		all := samples[p.Pod.Name]
 		third, last := mean(all[len(all)/2:len(all)*3/4]), mean(all[len(all)*3/4:])
-		f.row(p.Pod.Name+": third and last quarter, mean", "%.1f MiB, %.1f MiB (%+.1f %%)", third/(1<<20), last/(1<<20), (last/third-1)*100)
+		f.row(p.Pod.Name+": third and last quarter, mean", "%.1f MiB, %.1f MiB (%+.1f %%)", third/(1<<20), last/(1<<20),
+			(last/third-1)*100)
 		f.met = f.met && last < third*1.10
 	}
 	return f
@@ -81,7 +83,8 @@ func mean(all []int64) float64 {
 func judges(t cluster.T, o options) figure {
 	n := o.scaled(2000, 300)
 	f := figure{title: fmt.Sprintf("Explain, ovn-trace and a packet on %d random destinations", n), want: "all agree"}
-	s := start(t, o, rig.Options{Plugin: hold}, "deny bad."+suffix, "allow web."+suffix+" tcp/80", "allow *."+suffix+" tcp/443 udp/443", "deny 192.0.2.0/25",
+	s := start(t, o, rig.Options{Plugin: hold}, "deny bad."+suffix, "allow web."+suffix+" tcp/80", "allow *."+suffix+
+		" tcp/443 udp/443", "deny 192.0.2.0/25",
 		"allow 192.0.2.0/24 udp/80 tcp/80", "deny 2001:db8::/32", "deny 198.0.0.0/8 tcp/80 tcp/443", "deny 192.0.2.128/25")
 	s.Authority.Fresh(suffix, time.Hour)
 	var dst []netip.Addr
@@ -121,11 +124,13 @@ func judges(t cluster.T, o options) figure {
 	return f
 }
 
-// schedules does harm at random.
+// schedules injects random faults.
 func schedules(t cluster.T, o options) figure {
 	n := o.scaled(200, 20)
-	f := figure{title: fmt.Sprintf("%d random schedules of kill -9, pauses, partitions and edits by hand, on two nodes", n),
-		want: "after each the rows are those of the rules, nothing is left over, and a fresh name is reached with its first SYN"}
+	f := figure{title: fmt.Sprintf("%d random schedules of kill -9, pauses, partitions and edits by hand, on two nodes",
+		n),
+		want: "after each the rows are those of the rules, nothing is left over, and a fresh name is reached with its " +
+			"first SYN"}
 	s := rig.Start(t, rig.Options{Nodes: 2, Bin: o.bin})
 	chaos := rig.NewChaos(s)
 	done := 0

@@ -13,16 +13,16 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// within is what a held reply may take longer, at the 99th percentile.
+// within is the maximum added time of a held reply, at the 99th percentile.
 const within = 10 * time.Millisecond
 
-// compared is what came of the same with hold on and with hold off.
+// compared has the results with hold on and with hold off.
 type compared struct {
 	with, without tries
-	before, after map[string]float64 // metrics of the parts that hold, around it
+	before, after map[string]float64 // metrics of the parts that hold, before and after
 }
 
-// added is what a hold costs the slowest one in a hundred.
+// added returns the cost of a hold at the 99th percentile.
 func (c compared) added() time.Duration {
 	return share(c.with.asked, .99) - share(c.without.asked, .99)
 }
@@ -31,7 +31,7 @@ func (c compared) met() bool {
 	return c.with.lost == 0 && c.with.failed == 0 && len(c.with.asked) > 0 && c.added() <= within
 }
 
-// rows writes it down; series is empty for the one that was there first.
+// rows adds the rows; series is empty for the first one.
 func (c compared) rows(f *figure, series string, n int) {
 	if series != "" {
 		series += ", "
@@ -52,7 +52,7 @@ func (c compared) rows(f *figure, series string, n int) {
 	f.row(series+"added: p99 with hold less p99 without", "%s", ms(c.added()))
 }
 
-// pace is how fast new names come, how many of them there are for each side, and whether the rest of the cluster leaves the machine to
+// pace is the rate of new names, their number for each side, and whether the rest of the cluster leaves the machine to
 // the node.
 type pace struct {
 	perSecond, names int
@@ -66,9 +66,9 @@ func (p pace) String() string {
 	return fmt.Sprintf("%d names a second", p.perSecond)
 }
 
-// paced asks for a new name in each turn, whatever became of the one before, and connects to it in the moment of its answer. Every
-// other name goes through the replica that does not hold, so that both see the same machine, and an address that is held for is the
-// neighbour of one that was just refused.
+// paced queries a new name at each tick, whatever the result of the previous one, and connects when its answer arrives.
+// Every other name goes through the replica that does not hold. Both thus see the same machine, and a held address is
+// the neighbour of one that was just refused.
 func (s site) paced(t cluster.T, off *rig.Replica, from int, p pace) compared {
 	out := compared{before: s.stages(t)}
 	sides := [2]*rig.Replica{s.DNS[0], off}
@@ -97,7 +97,7 @@ func (t *tries) add(o tries) {
 	t.lost, t.failed = t.lost+o.lost, t.failed+o.failed
 }
 
-// connectOnce asks for one name, with a socket of its own that is open before the clock runs, and connects.
+// connectOnce queries one name, with a socket that is opened before the measurement, and connects.
 func (s site) connectOnce(r *rig.Replica, name string) (out tries) {
 	a, err := rig.NewAsker(s.pod, r.At)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s site) connectOnce(r *rig.Replica, name string) (out tries) {
 	return out
 }
 
-// try asks for a name, and connects to its address in the moment the answer is here. A connection that is not there after a tenth of
-// a second lost its first SYN: the next comes after a second.
+// try queries a name, and connects to its address when the answer arrives. A connection that takes more than a tenth of
+// a second lost its first SYN: the next SYN comes after a second.
 func (s site) try(a *rig.Asker, name string, out *tries) {
 	m, took, err := a.Ask(name, dns.TypeA, 5*time.Second)
 	if err != nil || len(rig.Addrs(m)) == 0 {
@@ -129,7 +129,7 @@ func (s site) try(a *rig.Asker, name string, out *tries) {
 	}
 }
 
-// series are the verdicts on several ways to measure one figure.
+// series are the verdicts of several methods to measure one figure.
 type series struct{ met, missed []string }
 
 func (s *series) add(name string, met bool) {
@@ -140,7 +140,7 @@ func (s *series) add(name string, met bool) {
 	}
 }
 
-// verdict says which met the want and which did not.
+// verdict lists the methods that met the target and those that did not.
 func (s series) verdict() string {
 	var out []string
 	for _, x := range []struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// watchRefresh breaks what is to be broken, and looks every second for names that are gone. Names are live from the first time
-// their address was seen in a set.
-func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) string, l lessons) figure {
+// watchRefresh injects the faults, and checks every second for names that have disappeared. A name is live from the
+// first time its address is in a set.
+func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) string, l teaching) figure {
 	live, dead := map[netip.Addr]string{}, map[netip.Addr]string{}
 	for i := range n {
 		addr := s.addrOf(name(i))
@@ -26,7 +26,7 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 	}
 	l.rows(&f)
 	_ = s.DNS[3].Signal(syscall.SIGSTOP)
-	begun, seen, gone, looks := time.Now(), map[netip.Addr]bool{}, map[string]bool{}, 0
+	begun, seen, gone, checks := time.Now(), map[netip.Addr]bool{}, map[string]bool{}, 0
 	deadLeft, worst, stored, first := 0, 0, 0, 0
 	var when time.Duration
 	for time.Since(begun) < long {
@@ -48,7 +48,7 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 			worst, when = len(away), time.Since(begun)
 			stored = s.stored(away)
 		}
-		if looks == 0 {
+		if checks == 0 {
 			first = len(seen)
 		}
 		deadLeft = 0
@@ -57,20 +57,21 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 				deadLeft++
 			}
 		}
-		looks++
+		checks++
 		time.Sleep(time.Second)
 	}
-	f.row("live names in their set at the first look", "%d of %d", first, len(live))
+	f.row("live names in their set at the first check", "%d of %d", first, len(live))
 	f.row("live names seen in their set at any time", "%d of %d", len(seen), len(live))
-	f.row("looks", "%d", looks)
+	f.row("checks", "%d", checks)
 	f.row("live names that left their set at any time", "%d", len(gone))
-	f.row("the most that were away at once", "%d, after %v; %d of them in a status", worst, when.Round(time.Second), stored)
+	f.row("the most that were away at once", "%d, after %v; %d of them in a status", worst, when.Round(time.Second),
+		stored)
 	f.row("names that turned NXDOMAIN and are still in a set at the end", "%d of %d", deadLeft, len(dead))
 	f.met = len(gone) == 0 && first == len(live) && l.unanswered+l.left == 0
 	return f
 }
 
-// inSets are all addresses that names have on the node.
+// inSets returns all addresses of names on the node.
 func (s site) inSets() (map[netip.Addr]bool, error) {
 	rows, _, _, err := s.Nodes[0].Rows()
 	if err != nil {
@@ -86,7 +87,7 @@ func (s site) inSets() (map[netip.Addr]bool, error) {
 	return out, nil
 }
 
-// stored counts the addresses that are in the status of some name.
+// stored counts the addresses that are in the status of any name.
 func (s site) stored(addrs []netip.Addr) int {
 	_, names, err := s.Desired()
 	if err != nil {
@@ -103,12 +104,14 @@ func (s site) stored(addrs []netip.Addr) int {
 	return count(addrs, func(a netip.Addr) bool { return has[a.String()] })
 }
 
-// addrOf is the IPv4 address that the authority gives a name. Asked from a pod of CoreDNS, which no firewall is about.
+// addrOf returns the IPv4 address that the authority gives a name. It queries from a pod of CoreDNS, to which no
+// firewall applies.
 func (s site) addrOf(name string) netip.Addr {
 	var err error
-	for range 5 { // a switch that has much to do loses a datagram now and then
+	for range 5 { // a busy switch sometimes loses a datagram
 		var m *dns.Msg
-		if m, _, err = rig.Ask(s.DNS[0].Pod, s.Authority.Addr, name, dns.TypeA, time.Second); err == nil && len(rig.Addrs(m)) > 0 {
+		if m, _, err = rig.Ask(s.DNS[0].Pod, s.Authority.Addr, name, dns.TypeA, time.Second); err == nil &&
+			len(rig.Addrs(m)) > 0 {
 			return rig.Addrs(m)[0]
 		}
 	}

@@ -18,7 +18,8 @@ func (f figure) markdown() string {
 	if f.verdict != "" {
 		verdict = f.verdict
 	}
-	fmt.Fprintf(&b, "## %s\n\nWanted: %s. **%s**, in %v.\n\n| | |\n|---|---|\n", f.title, f.want, verdict, f.took.Round(time.Second))
+	fmt.Fprintf(&b, "## %s\n\nWanted: %s. **%s**, in %v.\n\n| | |\n|---|---|\n", f.title, f.want, verdict,
+		f.took.Round(time.Second))
 	for _, r := range f.rows {
 		fmt.Fprintf(&b, "| %s | %s |\n", r[0], r[1])
 	}
@@ -29,18 +30,20 @@ func document(done []figure, o options) string {
 	var b strings.Builder
 	command := "`make bench-egress`"
 	if o.quick {
-		command = "`go run ./kubernetes/bench/egress -quick`, which takes shorter than the figures say where a row tells so"
+		command = "`go run ./kubernetes/bench/egress -quick`, which takes less time where a row says so"
 	}
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	fmt.Fprintf(&b, "# Egress firewalls by name, measured\n\nMade by %s: a real kube-apiserver and etcd (without fsync), OVN %s with the userspace datapath, and every part of ours "+
-		"as a process, all on one machine. %d cores, %s, kernel %s, %s.\n\n", command, o.ovn, runtime.NumCPU(), runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
+	fmt.Fprintf(&b, "# Egress firewalls by name, measured\n\nMade by %s: a real kube-apiserver and etcd (without "+
+		"fsync), OVN %s with the userspace datapath, and every part of ours "+
+		"as a process, all on one machine. %d cores, %s, kernel %s, %s.\n\n", command, o.ovn, runtime.NumCPU(),
+		runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
 	for _, f := range done {
 		b.WriteString(f.markdown())
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// share is the value below which this part of all values is.
+// share returns the quantile of all values.
 func share(all []time.Duration, part float64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -49,5 +52,5 @@ func share(all []time.Duration, part float64) time.Duration {
 	return s[min(int(part*float64(len(s))), len(s)-1)]
 }
 
-// ms writes a duration as milliseconds.
+// ms formats a duration in milliseconds.
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond)) }

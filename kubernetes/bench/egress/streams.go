@@ -15,10 +15,10 @@ import (
 
 const (
 	poolTTL = 2 * time.Second
-	grace   = 5 * time.Second // facts of the seed: addresses stay so long after their TTL
+	grace   = 5 * time.Second // addresses stay for this time after their TTL
 )
 
-// streams keeps connections open while the name behind them goes through a pool of addresses.
+// streams keeps connections open while the name behind them rotates through a pool of addresses.
 func streams(t cluster.T, o options) figure {
 	long := o.long(5*time.Minute, time.Minute)
 	f := figure{title: fmt.Sprintf("Streams: a pool of 300 addresses, TTL 2 s, 20 connections that stay, for %v", long),
@@ -33,14 +33,14 @@ func streams(t cluster.T, o options) figure {
 	if err := s.Firewall(space, append([]string{"allow " + name}, rig.DenyRest...)...); err != nil {
 		t.Fatalf("%v", err)
 	}
-	// A resolver that has just begun removes nothing: it cannot tell yet which names nobody answers for.
+	// A resolver that has just started removes nothing: it does not know yet which names are unanswered.
 	time.Sleep(3 * grace)
 	w := expiries{site: s, left: s.watchLeaving(t, name)}
 	end := time.Now().Add(long)
 	var talking sync.WaitGroup
 	results := make(chan error, 20)
 	made, lost, failed := 0, 0, 0
-	for i := range 20 { // one each second, so that they are to many addresses
+	for i := range 20 { // one each second, so that they go to many addresses
 		time.Sleep(time.Second)
 		got := rig.Try(s.pod, s.DNS[i%2].At, name, dns.TypeA, 5*time.Second)
 		if got.Problem != nil || got.Dialed.Err != nil {
@@ -74,17 +74,19 @@ func streams(t cluster.T, o options) figure {
 	f.row("first SYNs lost while the addresses changed", "%d", lost)
 	f.row("broken", "%d", broken)
 	w.rows(&f)
-	f.met = broken == 0 && failed == 0 && w.never == 0 && len(w.after) > 0 && share(w.after, 1) <= poolTTL+grace+time.Second
+	f.met = broken == 0 && failed == 0 && w.never == 0 && len(w.after) > 0 && share(w.after, 1) <= poolTTL+grace+
+		time.Second
 	return f
 }
 
-// expiries are the ends of addresses: when new connections to them were refused, and when custom resource and set were rid of them.
+// expiries has the ends of addresses: when new connections to them were refused, and when the custom resource and the
+// set no longer had them.
 type expiries struct {
 	site
 	left     func(netip.Addr) (stored, set time.Duration)
 	watching sync.WaitGroup
 
-	mu                     sync.Mutex // guards the following
+	mu                     sync.Mutex // guards the fields below
 	after, unstored, unset []time.Duration
 	never                  int
 }
@@ -97,7 +99,7 @@ func (w *expiries) watch(t cluster.T, a netip.Addr) {
 	defer w.mu.Unlock()
 	if !ok {
 		w.never++
-		t.Logf("%s is still reached, %v after the last answer with it", a, time.Since(w.Authority.Told(a)))
+		t.Logf("%s is still reached, %v after the last answer with it", a, time.Since(w.Authority.LastAnswer(a)))
 		return
 	}
 	w.after, w.unstored, w.unset = append(w.after, d), append(w.unstored, stored), append(w.unset, set)
@@ -109,13 +111,14 @@ func (w *expiries) rows(f *figure) {
 		what string
 		took []time.Duration
 	}{{"refused", w.after}, {"not in the custom resource", w.unstored}, {"not in the address set", w.unset}} {
-		f.row(x.what+" after the last answer with the address: p50, most", "%v, %v", share(x.took, .5).Round(10*time.Millisecond), share(x.took, 1).Round(10*time.Millisecond))
+		f.row(x.what+" after the last answer with the address: p50, most", "%v, %v",
+			share(x.took, .5).Round(10*time.Millisecond), share(x.took, 1).Round(10*time.Millisecond))
 	}
 	f.row("of them still open 10 s after the limit", "%d", w.never)
 }
 
-// watchLeaving looks at a name again and again, until the figure is made. What it returns tells how long after the authority named an
-// address for the last time it left the custom resource and the address set.
+// watchLeaving reads the state of a name repeatedly, until the figure is done. The returned function gives the time
+// between the last answer with an address and its removal from the custom resource and from the address set.
 func (s site) watchLeaving(t cluster.T, name string) func(netip.Addr) (stored, set time.Duration) {
 	var mu sync.Mutex // guards the maps
 	inStatus, inSet := map[netip.Addr]time.Time{}, map[netip.Addr]time.Time{}
@@ -151,8 +154,8 @@ func (s site) watchLeaving(t cluster.T, name string) func(netip.Addr) (stored, s
 	return func(a netip.Addr) (stored, set time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		told := s.Authority.Told(a)
-		return inStatus[a].Sub(told), inSet[a].Sub(told)
+		lastAnswer := s.Authority.LastAnswer(a)
+		return inStatus[a].Sub(lastAnswer), inSet[a].Sub(lastAnswer)
 	}
 }
 
@@ -178,15 +181,15 @@ func keepTalking(c conn, end time.Time) error {
 	return nil
 }
 
-// expiry finds out how long after the authority named an address for the last time a new connection to it can be made; false
-// when that is still so long after it should not. The pool is large enough that no address comes again meanwhile.
+// expiry returns the time after the last answer with an address for which a new connection can be made. It returns
+// false if one can still be made long after the limit. The pool is large enough that no address is repeated meanwhile.
 func (s site) expiry(a netip.Addr) (time.Duration, bool) {
 	for {
-		told, tried := s.Authority.Told(a), time.Now()
+		lastAnswer, tried := s.Authority.LastAnswer(a), time.Now()
 		if !rig.Connects(s.pod, a, 80, 400*time.Millisecond) {
-			return tried.Sub(told), true
+			return tried.Sub(lastAnswer), true
 		}
-		if tried.Sub(told) > poolTTL+grace+11*time.Second {
+		if tried.Sub(lastAnswer) > poolTTL+grace+11*time.Second {
 			return 0, false
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -11,29 +11,30 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// lessons is what came of teaching many names.
-type lessons struct {
+// teaching is the result of teaching many names.
+type teaching struct {
 	sent, answered, failed, late int64
-	unanswered                   int // names for which no question was answered
+	unanswered                   int // names without an answer to any query
 	left                         int // addresses that left their set meanwhile
 	took                         time.Duration
 	unstored                     int // wildcards that did not have all of their names in time
 }
 
-func (l lessons) rows(f *figure) {
-	f.row("questions of pods before, wildcard by wildcard", "%d sent, %d answered, %d failed, %d not sent in time, in %v", l.sent, l.answered, l.failed, l.late, l.took.Round(time.Second))
+func (l teaching) rows(f *figure) {
+	f.row("questions of pods before, wildcard by wildcard", "%d sent, %d answered, %d failed, %d not sent in time, in %v",
+		l.sent, l.answered, l.failed, l.late, l.took.Round(time.Second))
 	f.row("names without an answer to any of them", "%d", l.unanswered)
 	f.row("addresses that left their set meanwhile", "%d", l.left)
 	f.row(fmt.Sprintf("wildcards without all of their names in the custom resource within %v", storedIn), "%d", l.unstored)
 }
 
-// storedIn is how long the custom resource of a wildcard is waited for before the next one is taught.
+// storedIn is the maximum wait for the custom resource of a wildcard before the next one is taught.
 const storedIn = 20 * time.Second
 
-// teach asks for the names of one wildcard after the other, all of one before any of the next, and waits until they are stored: what is
-// learned together is written together. Nobody asks for the names of the first ones meanwhile but the resolver.
-func (s site) teach(t cluster.T, groups, each int, name func(int) string) lessons {
-	var out lessons
+// teach queries the names of one wildcard after the other, and waits until they are stored: names that are learned
+// together are written together. Meanwhile only the resolver queries the names of the first wildcards.
+func (s site) teach(t cluster.T, groups, each int, name func(int) string) teaching {
+	var out teaching
 	begun := time.Now()
 	ctx, cancel := context.WithCancel(context.Background())
 	leavers := make(chan int, 1)
@@ -60,7 +61,7 @@ func (s site) teach(t cluster.T, groups, each int, name func(int) string) lesson
 	return out
 }
 
-// leavers looks every second, until ctx ends, for addresses that are in no set any more, and counts them.
+// leavers checks every second, until ctx ends, for addresses that are no longer in any set, and counts them.
 func (s site) leavers(ctx context.Context) int {
 	seen, left := map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for ctx.Err() == nil {
@@ -82,7 +83,7 @@ func (s site) leavers(ctx context.Context) int {
 	return len(left)
 }
 
-// complete tells whether the status of a wildcard has so many names.
+// complete returns an error unless the status of a wildcard has the given number of names.
 func (s site) complete(pattern string, want int) error {
 	obj, err := s.Name(pattern)
 	if err != nil {
@@ -94,14 +95,14 @@ func (s site) complete(pattern string, want int) error {
 	return nil
 }
 
-// teachGroup asks for some names until all were answered once, as fast as this machine can take it with much to do besides, and
-// tells how many were not.
-func (s site) teachGroup(out *lessons, names []string) (int, error) {
+// teachGroup queries names until each was answered once, as fast as this busy machine allows. It returns the number of
+// names without an answer.
+func (s site) teachGroup(out *teaching, names []string) (int, error) {
 	var missing sync.Map
 	for _, n := range names {
 		missing.Store(n, true)
 	}
-	l := load{told: func(name string) { missing.Delete(name) }}
+	l := load{onAnswer: func(name string) { missing.Delete(name) }}
 	left := names
 	for range 6 {
 		err := l.run(context.Background(), s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, 100, func() (next string) {

@@ -13,11 +13,12 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// writes counts what the API server is asked to store while nothing changes.
+// writes counts the requests to store data in the API server while nothing changes.
 func writes(t cluster.T, o options) figure {
 	n, warm, long := o.scaled(1000, 200), o.long(3*time.Minute, 90*time.Second), o.long(5*time.Minute, 2*time.Minute)
 	rate := o.scaled(2000, 400)
-	f := figure{title: fmt.Sprintf("API writes: %d names, TTL 5 s, stable addresses, 3 replicas, %d questions/s, for %v after %v", n, rate, long, warm),
+	f := figure{title: fmt.Sprintf("API writes: %d names, TTL 5 s, stable addresses, 3 replicas, %d questions/s, for "+
+		"%v after %v", n, rate, long, warm),
 		want: "at most one write per name and 60 s, no conflicts"}
 	var rules []string
 	for i := range n {
@@ -54,16 +55,17 @@ func writes(t cluster.T, o options) figure {
 	f.row("questions", "%s", l.String())
 	f.row("writes of a status in the first "+warm.String(), "%d", len(all)-len(steady))
 	f.row("writes of a status after that", "%d tried, %d stored: %.2f per name and 60 s", len(steady), stored, perName)
-	f.row("names written more than once within 50 s, after that", "%d", crowded(steady, 50*time.Second))
+	f.row("names written more than once within 50 s, after that", "%d", writtenTwice(steady, 50*time.Second))
 	f.row("conflicts (409) in all", "%d", conflicts)
-	f.row("patches whose test found something else (422) in all", "%d, of which %d after that", lost, count(steady, isLost))
+	f.row("patches whose test found something else (422) in all", "%d, of which %d after that", lost,
+		count(steady, isLost))
 	f.row("one write per answer of another TTL, as the shipped plugin does it", "%.0f per name and 60 s", 3*60.0/5)
 	f.met = perName <= 1 && conflicts == 0 && lost == 0 && l.failed.Load() == 0
 	return f
 }
 
-// crowded are names that were stored twice within a time.
-func crowded(all []cluster.Request, within time.Duration) int {
+// writtenTwice counts the names that were stored twice within a time.
+func writtenTwice(all []cluster.Request, within time.Duration) int {
 	last, out := map[string]time.Time{}, map[string]bool{}
 	for _, r := range all {
 		if r.Code >= 300 {
@@ -77,13 +79,14 @@ func crowded(all []cluster.Request, within time.Duration) int {
 	return len(out)
 }
 
-// refresh follows many names through pods of CoreDNS of which some do not work. Of names with an address of each family, as the
-// authority has them, the status of a wildcard has room for some 260. Addresses of others are in the entry of the wildcard, where
-// nobody knows the names that would have to be asked for: they live as long as pods ask.
+// refresh follows many names through CoreDNS pods, of which some do not work. If names have an address of each family,
+// as here, the status of a wildcard has room for about 260. The addresses of other names are in the entry of the
+// wildcard, which does not have the names to query: they live as long as pods query them.
 func refresh(t cluster.T, o options) figure {
 	groups, each, long := o.scaled(80, 16), 125, o.long(4*time.Minute, 100*time.Second)
 	n := groups * each
-	f := figure{title: fmt.Sprintf("Refresh: %d names of TTL 30 s under %d wildcards, 5 pods of CoreDNS, of which one is silent and one takes 4 s; 5 %% turn NXDOMAIN; for %v", n, groups, long),
+	f := figure{title: fmt.Sprintf("Refresh: %d names of TTL 30 s under %d wildcards, 5 pods of CoreDNS, of which one "+
+		"is silent and one takes 4 s; 5 %% turn NXDOMAIN; for %v", n, groups, long),
 		want: "no live name ever leaves its set"}
 	s := start(t, o, rig.Options{Plugin: hold, Replicas: 4}, rig.DenyRest...)
 	slow, err := s.SlowReplica()

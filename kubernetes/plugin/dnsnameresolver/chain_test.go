@@ -65,7 +65,8 @@ func TestCorefile(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
 "clusters":[{"name":"x","cluster":{"server":%q}}],
-"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x"}]}`, r.api.server.URL), 0o600); err != nil {
+"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x"}]}`,
+		r.api.server.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	name := r.api.create("*.example.com.")

@@ -1,4 +1,4 @@
-// Package authority makes certificates for tests.
+// Package authority creates certificates for tests. Start with New, and call Issue for each certificate.
 package authority
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates and writes them into files of a folder that goes with the test.
+// Authority is a CA that writes certificates into files of the test's temporary folder.
 type Authority struct {
 	t    testing.TB
 	dir  string
@@ -23,7 +23,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New returns an authority with a key of its own.
+// New returns a CA with a new key.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir()}
@@ -32,11 +32,11 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// CA returns the file with the certificate of the authority.
+// CA returns the file with the certificate of the CA.
 func (a *Authority) CA() string { return filepath.Join(a.dir, "ca.crt") }
 
-// Issue signs a certificate for a host name, for servers and clients, and returns the files of it and its key. A second
-// certificate with the same base replaces the files.
+// Issue signs a certificate for a host name, for servers and clients, and returns its file and that of its key. A
+// second certificate with the same base name replaces the files.
 func (a *Authority) Issue(base string, subject pkix.Name, host string) (cert, key string) {
 	a.t.Helper()
 	a.sign(base, &x509.Certificate{Subject: subject, DNSNames: []string{host},
@@ -44,7 +44,7 @@ func (a *Authority) Issue(base string, subject pkix.Name, host string) (cert, ke
 	return filepath.Join(a.dir, base+".crt"), filepath.Join(a.dir, base+".key")
 }
 
-// sign completes a certificate, signs it, and writes it and its key. The first one signs itself.
+// sign completes a certificate, signs it, and writes it and its key. The first one is self-signed.
 func (a *Authority) sign(base string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +65,8 @@ func (a *Authority) sign(base string, c *x509.Certificate) (*x509.Certificate, *
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	blocks := map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}}
+	blocks := map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der},
+		".key": {Type: "PRIVATE KEY", Bytes: private}}
 	for suffix, block := range blocks {
 		if err := os.WriteFile(filepath.Join(a.dir, base+suffix), pem.EncodeToMemory(block), 0o600); err != nil {
 			a.t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Request is what the API server did for somebody. Watches are told of when they end.
+// Request is a request that the API server handled. Watches are recorded when they end.
 type Request struct {
 	At          time.Time
 	User        string // system:serviceaccount:NAMESPACE:NAME, or admin
@@ -22,14 +22,14 @@ type Request struct {
 	Namespace   string
 	Resource    string // dnsnameresolvers
 	Subresource string // status
-	Name        string // not of a create that was forbidden
-	Code        int    // of HTTP; 409 is a conflict, 403 what RBAC forbids
+	Name        string // empty for a create that was forbidden
+	Code        int    // HTTP status: 409 is a conflict, 403 is forbidden by RBAC
 }
 
-// Write tells whether the request was to change something, whatever came of it.
+// Write reports whether the request was to change something, whatever its result.
 func (r Request) Write() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
 
-// entry is a line of the audit log, as far as it is of interest.
+// entry is a line of the audit log, with the fields of interest.
 type entry struct {
 	Verb  string
 	Stage string
@@ -39,7 +39,7 @@ type entry struct {
 	At    time.Time                                               `json:"stageTimestamp"`
 }
 
-// Requests are all requests about resources from the start on, except the API server's to itself.
+// Requests returns all requests for resources since the start, except those of the API server to itself.
 func (c *Cluster) Requests() ([]Request, error) {
 	f, err := os.Open(c.audit)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Cluster) Requests() ([]Request, error) {
 	return out, lines.Err()
 }
 
-// Writes are the requests since a moment that were to change a resource.
+// Writes returns the requests since a time that were to change a resource.
 func (c *Cluster) Writes(resource string, since time.Time) ([]Request, error) {
 	all, err := c.Requests()
 	return slices.DeleteFunc(all, func(r Request) bool {
@@ -68,7 +68,7 @@ func (c *Cluster) Writes(resource string, since time.Time) ([]Request, error) {
 	}), err
 }
 
-// Revision is etcd's count of changes of everything, the API server's own leases included.
+// Revision returns etcd's revision, which counts all changes including the API server's own leases.
 func (c *Cluster) Revision() (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callFor)
 	defer cancel()

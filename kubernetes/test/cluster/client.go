@@ -23,15 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// callFor bounds one request of the rig itself.
+// callFor limits the duration of one request of this package.
 const callFor = 30 * time.Second
 
 func (c *Cluster) config(host, token string) *rest.Config {
 	return &rest.Config{Host: host, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}}
 }
 
-// ConfigFor is the configuration of a service account, which may do what RBAC lets it and no more. The namespace and the account
-// are made when they are not there. Rate limits are the client's own.
+// ConfigFor returns the configuration of a service account, which has only the rights that RBAC grants. It creates the
+// namespace and the account if needed. Rate limits are those of the client.
 func (c *Cluster) ConfigFor(namespace, account string) (*rest.Config, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callFor)
 	defer cancel()
@@ -59,9 +59,11 @@ func (c *Cluster) Kubeconfig(cfg *rest.Config, path string) error {
 	}, path)
 }
 
-// InCluster writes to dir what a pod finds in /var/run/secrets/kubernetes.io/serviceaccount: token, ca.crt and namespace.
+// InCluster writes the files of a pod's /var/run/secrets/kubernetes.io/serviceaccount to dir: token, ca.crt and
+// namespace.
 func (c *Cluster) InCluster(cfg *rest.Config, dir, namespace string) error {
-	for name, data := range map[string][]byte{"token": []byte(cfg.BearerToken), "ca.crt": cfg.CAData, "namespace": []byte(namespace)} {
+	for name, data := range map[string][]byte{"token": []byte(cfg.BearerToken), "ca.crt": cfg.CAData,
+		"namespace": []byte(namespace)} {
 		if err := os.WriteFile(path.Join(dir, name), data, 0o600); err != nil {
 			return err
 		}
@@ -69,7 +71,7 @@ func (c *Cluster) InCluster(cfg *rest.Config, dir, namespace string) error {
 	return nil
 }
 
-// CreateNamespace makes a namespace unless it is there.
+// CreateNamespace creates a namespace unless it exists.
 func (c *Cluster) CreateNamespace(name string, annotations map[string]string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callFor)
 	defer cancel()
@@ -77,8 +79,8 @@ func (c *Cluster) CreateNamespace(name string, annotations map[string]string) er
 	return client.IgnoreAlreadyExists(err)
 }
 
-// FinalizeNamespace lets a deleted namespace go, which is otherwise the business of a controller that is not here. What
-// is in it must be deleted before.
+// FinalizeNamespace completes the deletion of a namespace, which is otherwise the task of a controller that is not
+// here. The objects in it must be deleted before.
 func (c *Cluster) FinalizeNamespace(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callFor)
 	defer cancel()
@@ -90,7 +92,7 @@ func (c *Cluster) FinalizeNamespace(name string) error {
 	return client.IgnoreNotFound(c.Client.SubResource("finalize").Update(ctx, ns))
 }
 
-// ApplyFS applies the files of a folder whose names match the patterns, in their order.
+// ApplyFS applies the files of a folder whose names match the patterns, in the order of the patterns.
 func (c *Cluster) ApplyFS(files fs.FS, patterns ...string) error {
 	for _, p := range patterns {
 		names, err := fs.Glob(files, p)
@@ -113,7 +115,7 @@ func (c *Cluster) ApplyFS(files fs.FS, patterns ...string) error {
 	return nil
 }
 
-// ApplyYAML applies manifests as kubectl apply --server-side does. It returns when the resources of a
+// ApplyYAML applies manifests like kubectl apply --server-side. It returns when the resources of a
 // CustomResourceDefinition are served.
 func (c *Cluster) ApplyYAML(manifests []byte) error {
 	in := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
@@ -136,7 +138,8 @@ func (c *Cluster) ApplyYAML(manifests []byte) error {
 func (c *Cluster) apply(u *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callFor)
 	defer cancel()
-	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("rig"), client.ForceOwnership); err != nil {
+	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("rig"),
+		client.ForceOwnership); err != nil {
 		return err
 	}
 	if u.GetKind() != "CustomResourceDefinition" {
@@ -163,7 +166,7 @@ func established(crd *unstructured.Unstructured) bool {
 	return false
 }
 
-// served asks for the resources themselves: they come a moment after the condition says so.
+// served requests the resources themselves: they are available a moment after the condition is set.
 func (c *Cluster) served(ctx context.Context, crd *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")

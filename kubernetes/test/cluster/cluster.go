@@ -1,6 +1,8 @@
-// Package cluster is the rig of the egress firewall: a real Kubernetes API server, and a real OVN with pods and an
-// internet, each in temporary folders, on loopback or in network namespaces of their own. All of it ends with the test, also
-// with one that is killed.
+// Package cluster runs the environment of egress firewall tests: a real Kubernetes API server, and a real OVN with pods
+// and a simulated internet, in temporary folders and on loopback or in network namespaces.
+//
+// Start with Start in cluster.go for the API server, and StartOVN in ovn.go for a node. Everything ends with the test,
+// even if the test is killed.
 package cluster
 
 import (
@@ -22,7 +24,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// T is what the rig needs of a test. A program that is no test gets one from Run.
+// T is the part of testing.T that this package needs. Run provides one for a program that is not a test.
 type T interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -32,23 +34,23 @@ type T interface {
 
 var _ T = testing.TB(nil)
 
-// readyIn is how long a part may take to answer for the first time. Alone it takes three seconds at most; other packages may
-// be compiling beside it.
+// readyIn is the maximum time until a part answers for the first time. Alone it takes at most three seconds; other
+// packages may be compiling at the same time.
 const readyIn = 90 * time.Second
 
-// Options of a Cluster.
+// Options configure a Cluster.
 type Options struct {
 	Fsync bool // let etcd wait for the disk, as in production; a test need not
 }
 
 // Cluster is an API server and its etcd. There are no controllers: namespaces get no default service account, deleted
-// ones stay until FinalizeNamespace, and nothing is collected by owner.
+// namespaces remain until FinalizeNamespace, and there is no garbage collection by owner.
 type Cluster struct {
-	Config *rest.Config  // an administrator's, without a rate limit
-	Client client.Client // of Config; knows the built-in types, and others as unstructured
+	Config *rest.Config  // configuration of an administrator, without a rate limit
+	Client client.Client // client for Config; knows the built-in types, and others as unstructured
 	API    *Process      // to stop, kill, pause and start again
 	Etcd   *Process
-	Dir    string // temporary folder; logs are in it
+	Dir    string // temporary folder with the logs
 
 	ca    []byte
 	audit string
@@ -99,7 +101,7 @@ func (c *Cluster) start(t T, opts Options) error {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.Dir, name) }
 
-// auditPolicy records who asked for what and what came of it, once for each request that is about a resource.
+// auditPolicy records the user and the result of each request for a resource, once.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -159,16 +161,16 @@ func (c *Cluster) apiArgs(store string, port int) []string {
 		"--service-account-signing-key-file=" + c.file("sa.key"),
 		"--authorization-mode=RBAC", "--token-auth-file=" + c.file("tokens.csv"),
 		"--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
-		// There is nobody who makes the service account that a pod would have to have.
+		// No controller creates the service account that a pod would need.
 		"--disable-admission-plugins=ServiceAccount",
-		// Otherwise it looks for an address of the machine to tell others.
+		// Without this option the API server searches for an address of the machine to advertise.
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		"--audit-policy-file=" + c.file("audit.yaml"), "--audit-log-path=" + c.audit, "--audit-log-mode=blocking",
 		"--audit-log-maxsize=8192", // MB; the reader does not follow a log that is rotated
 	}
 }
 
-// Ready waits until the API server serves: after API.Start, for instance.
+// Ready waits until the API server serves, for example after API.Start.
 func (c *Cluster) Ready() error {
 	hc, err := rest.HTTPClientFor(c.Config)
 	if err != nil {
@@ -195,10 +197,10 @@ func (c *Cluster) Ready() error {
 	})
 }
 
-// fatal is an error that no more waiting helps against.
+// fatal is an error for which waiting does not help.
 type fatal struct{ error }
 
-// wait tries until there is no error, and returns the last one when the time is over.
+// wait retries until there is no error, and returns the last one after the time limit.
 func wait(limit time.Duration, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -220,7 +222,7 @@ func wait(limit time.Duration, try func(context.Context) error) error {
 	}
 }
 
-// tempDir has a short path: those of sockets may not exceed 107 octets, which a test's own folder can.
+// tempDir creates a folder with a short path: socket paths must not exceed 107 bytes, which a test's own folder can.
 func tempDir(t T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rig-")
@@ -231,8 +233,8 @@ func tempDir(t T) string {
 	return dir
 }
 
-// reservePort finds a free TCP port of loopback and keeps it for the test, also while the server behind it is down: the
-// socket is bound but does not listen, and lets only those in who share ports, as the servers here do.
+// reservePort reserves a free TCP port of loopback for the test, even while the server behind it is down. The socket is
+// bound but does not listen, and only sockets that share ports can use it, like the servers here.
 func reservePort(t T) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -252,7 +254,8 @@ func reservePort(t T) (int, error) {
 	return addr.(*unix.SockaddrInet4).Port, nil
 }
 
-// Run gives a program that is no test a T, for the time of f. Fatalf ends f, and comes back as the error.
+// Run provides a T to a program that is not a test, for the duration of f. Fatalf ends f, and Run returns it as an
+// error.
 func Run(log func(string), f func(T)) error {
 	r := &run{log: log}
 	done := make(chan struct{})

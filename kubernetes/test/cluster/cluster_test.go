@@ -25,7 +25,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// manifests are a resource with a rule in CEL, and an account that may read it and change its status.
+// manifests are a resource with a CEL rule, and an account that may read it and change its status.
 const manifests = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -65,7 +65,8 @@ subjects:
 - {kind: ServiceAccount, namespace: works, name: electrician}
 `
 
-const oneCable = `{apiVersion: rig.example.org/v1, kind: Cable, metadata: {namespace: works, name: one}, spec: {colour: COLOUR}}`
+const oneCable = `{apiVersion: rig.example.org/v1, kind: Cable, metadata: {namespace: works, name: one},
+  spec: {colour: COLOUR}}`
 
 func TestCluster(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
@@ -84,7 +85,7 @@ func TestCluster(t *testing.T) {
 	t.Run("down", func(t *testing.T) { testDown(t, c) })
 }
 
-// testVersion looks at what was told to the linker: without it there are other features.
+// testVersion checks the version that was passed to the linker: without it there are other features.
 func testVersion(t *testing.T, c *cluster.Cluster) {
 	hc, err := rest.HTTPClientFor(c.Config)
 	if err != nil {
@@ -123,7 +124,7 @@ func cable(name string) *unstructured.Unstructured {
 	return u
 }
 
-// testAccount does what the account may and may not, and finds both in the audit log.
+// testAccount performs allowed and forbidden requests of the account, and finds both in the audit log.
 func testAccount(t *testing.T, c *cluster.Cluster, cfg *rest.Config) {
 	const user = "system:serviceaccount:works:electrician"
 	ctx, since := t.Context(), time.Now()
@@ -162,7 +163,7 @@ func testAccount(t *testing.T, c *cluster.Cluster, cfg *rest.Config) {
 	for i := range want {
 		want[i].User, want[i].Namespace, want[i].Resource = user, "works", "cables"
 	}
-	// An entry is written a moment after the reply.
+	// The entry is written a moment after the reply.
 	var diff string
 	for end := time.Now().Add(soon); time.Now().Before(end); {
 		got, err := c.Writes("cables", since)
@@ -205,7 +206,7 @@ func testFiles(t *testing.T, c *cluster.Cluster, cfg *rest.Config) {
 	}
 }
 
-// testNamespace has a pod in it, which needs no service account here, and goes when it is told to.
+// testNamespace has a pod in a namespace, which needs no service account here, and deletes the namespace.
 func testNamespace(t *testing.T, c *cluster.Cluster) {
 	ctx := t.Context()
 	if err := c.CreateNamespace("gone", map[string]string{"a": "b"}); err != nil {
@@ -225,7 +226,7 @@ func testNamespace(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// testDown takes the API server away and brings it back, with all it knew.
+// testDown stops the API server and starts it again, with all its data.
 func testDown(t *testing.T, c *cluster.Cluster) {
 	one := cable("one")
 	c.API.Kill()
@@ -244,7 +245,7 @@ func testDown(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// TestRun is the rig in a program that is no test.
+// TestRun uses the rig in a program that is not a test.
 func TestRun(t *testing.T) {
 	var order []string
 	err := cluster.Run(func(line string) { order = append(order, line) }, func(r cluster.T) {

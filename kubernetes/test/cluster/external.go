@@ -9,41 +9,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// internet are the prefixes whose every address External answers for: those for benchmarks and for documentation.
+// internet lists the prefixes whose addresses External answers for: those for benchmarks and documentation.
 var internet = []netip.Prefix{
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32"),
 }
 
-// External is the internet of the pods: one namespace that answers as every address of the prefixes above, and carries
+// External is the internet of the pods: a namespace that answers as every address of the prefixes above, and forwards
 // packets between the nodes that are connected to it.
 type External struct {
-	*Place
+	*NetNS
 }
 
-// StartExternal makes an internet; nodes are connected to it by StartOVN.
+// StartExternal creates an internet. StartOVN connects nodes to it.
 func StartExternal(t T) *External {
 	t.Helper()
-	p, err := newPlace(t)
+	p, err := newNetNS(t)
 	if err != nil {
 		t.Fatalf("the internet: %v", err)
 	}
 	lines := []string{
 		"sysctl net.ipv4.ip_forward 1", "sysctl net.ipv6.conf.all.forwarding 1",
-		// IPv6 does not count an address of a local route as one to answer from.
+		// IPv6 does not accept an address of a local route as a source address.
 		"sysctl net.ipv6.ip_nonlocal_bind 1",
 	}
 	for _, prefix := range internet {
-		// A local route makes all addresses the namespace's own, without an entry for each.
+		// A local route makes all addresses local to the namespace, without an entry for each.
 		lines = append(lines, fmt.Sprintf("route add local %s dev lo", prefix))
 	}
 	if err := p.ip(lines...); err != nil {
 		t.Fatalf("the internet: %v", err)
 	}
-	return &External{Place: p}
+	return &External{NetNS: p}
 }
 
-// Echo answers on a port of all addresses, by TCP and by UDP, with what was sent.
+// Echo answers on a port of all addresses, by TCP and UDP, with the received data.
 func (e *External) Echo(t T, port uint16) {
 	t.Helper()
 	addr := fmt.Sprintf("[::]:%d", port)
@@ -63,7 +64,10 @@ func (e *External) Echo(t T, port uint16) {
 		t.Fatalf("echo: %v", err)
 	}
 	var set error
-	if err := raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) }); err != nil || set != nil {
+	if err := raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO,
+			1)
+	}); err != nil || set != nil {
 		t.Fatalf("echo: %v %v", err, set)
 	}
 	go echoUDP(c.(*net.UDPConn))
@@ -82,7 +86,7 @@ func echoTCP(l net.Listener) {
 	}
 }
 
-// echoUDP gives back the control message that says which address was asked: sent, it says which address to answer from.
+// echoUDP returns the control message with the destination address: in a sent message it selects the source address.
 func echoUDP(c *net.UDPConn) {
 	buf, control := make([]byte, 65535), make([]byte, 128)
 	for {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// keys are the secrets of one cluster, in PEM. Curves instead of RSA, because the latter takes a second to make.
+// keys are the secrets of one cluster, in PEM. They use elliptic curves, because an RSA key takes a second to generate.
 type keys struct {
 	caCert                []byte
 	serverCert, serverKey []byte
 	accounts              []byte // signs the tokens of service accounts
-	token                 string // the administrator's
+	token                 string // token of the administrator
 }
 
 func makeKeys() (keys, error) {

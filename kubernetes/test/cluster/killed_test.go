@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// asChild makes this program start a node and wait, for a test to kill it.
+// asChild makes this program start a node and wait until a test kills it.
 const asChild = "RIG_CHILD"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	fmt.Println("ended", err)
 }
 
-// TestKilled kills a program with a node: none of the node's processes outlives it.
+// TestKilled kills a program with a node and checks that none of the node's processes outlives it.
 func TestKilled(t *testing.T) {
 	cluster.Need(t)
 	cmd := exec.Command(os.Args[0])
@@ -64,7 +64,7 @@ func TestKilled(t *testing.T) {
 	t.Errorf("still there: %v", left)
 }
 
-// mention are the command lines of processes that name a folder.
+// mention returns the command lines of processes that contain a folder.
 func mention(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

@@ -9,26 +9,27 @@ import (
 	"github.com/nameplane/nameplane/test/need"
 )
 
-// programs of OVN and of the pods, and the Debian packages they are in.
+// Programs of OVN and of the pods, and their Debian packages.
 var programs = need.Programs{
-	"ovsdb-server": "openvswitch-common", "ovs-vswitchd": "openvswitch-switch", "ovn-northd": "ovn-central", "ovn-controller": "ovn-host",
-	"ip": "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "ping": "iputils-ping",
+	"ovsdb-server": "openvswitch-common", "ovs-vswitchd": "openvswitch-switch", "ovn-northd": "ovn-central",
+	"ovn-controller": "ovn-host",
+	"ip":             "iproute2", "nsenter": "util-linux", "ethtool": "ethtool", "ping": "iputils-ping",
 }
 
-// Need skips the test where StartOVN cannot work: without root there are no network namespaces. The API server needs nothing that
-// cannot be built everywhere, so without it a test fails.
+// Need skips the test if StartOVN cannot work: network namespaces need root. The API server needs nothing that cannot
+// be built everywhere, so a test without it fails.
 func Need(t testing.TB) {
 	t.Helper()
 	need.OrSkip(t, programs)
 }
 
-// Missing says what OVN and its pods lack on this machine.
+// Missing returns the programs that OVN and its pods lack on this machine.
 func Missing() error { return need.Missing(programs) }
 
-// tool finds a program that test/setup.sh builds.
+// tool returns the path of a program that test/setup.sh builds.
 func tool(name string) (string, error) { return cached(filepath.Join("bin", name)) }
 
-// cached finds what test/setup.sh puts into .cache, here or above.
+// cached returns the path of a file that test/setup.sh puts into .cache, here or in a parent folder.
 func cached(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -15,40 +15,41 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// OVNOptions of a node.
+// OVNOptions configure a node.
 type OVNOptions struct {
-	Number   int       // of the node, 0 to 255: it is called nodeN and has the pods of 10.128.N.0/24 and fd00:10:128:N::/64
-	External *External // shared with other nodes; nil makes one of its own
-	From     string    // folder of another OVN than the machine's, such as Later; default: what Elsewhere says
+	// number of the node, 0 to 255: it is called nodeN and has the pods of 10.128.N.0/24 and fd00:10:128:N::/64
+	Number   int
+	External *External // shared with other nodes; nil creates a new one
+	From     string    // folder of another OVN than the machine's, such as Later; default: Elsewhere
 }
 
-// OVN is one node with a northbound database of its own, as in OVN-Kubernetes with one zone for each node: a logical switch for
-// the pods, behind a logical router with the internet on its other side, on a real switch with the userspace datapath.
+// OVN is a node with its own northbound database, as in OVN-Kubernetes with one zone per node. The pods are on a
+// logical switch behind a logical router to the internet, on a real switch with the userspace datapath.
 type OVN struct {
 	Node     string
 	NB, SB   string // addresses of the databases: unix:/…
-	Switch   string // that of the switch
+	Switch   string // address of the database of the switch
 	Pods     []netip.Prefix
 	External *External
-	Dir      string // temporary folder; logs are in it
+	Dir      string // temporary folder with the logs
 
 	// To kill, pause and start again.
 	NBServer, SBServer, Northd, Controller, Vswitchd *Process
 
-	host   *Place // where the switch is
+	host   *NetNS // namespace of the switch
 	number int
 	from   string // folder of its programs
 
-	mu   sync.Mutex // guards what follows
-	last int        // address given to a pod
+	mu   sync.Mutex // guards last
+	last int        // number of the last pod address
 }
 
-// ClusterSubnets are the pods of all nodes.
+// ClusterSubnets are the subnets of the pods of all nodes.
 func ClusterSubnets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.128.0.0/16"), netip.MustParsePrefix("fd00:10:128::/48")}
 }
 
-// StartOVN starts a node and returns when its switch has what the northbound database says.
+// StartOVN starts a node and returns when its switch has applied the northbound database.
 func StartOVN(t T, opts OVNOptions) *OVN {
 	t.Helper()
 	begun := time.Now()
@@ -59,7 +60,8 @@ func StartOVN(t T, opts OVNOptions) *OVN {
 		opts.External = StartExternal(t)
 	}
 	o := &OVN{
-		Node: fmt.Sprintf("node%d", opts.Number), Dir: tempDir(t), External: opts.External, number: opts.Number, from: folder(opts.From), last: 9,
+		Node: fmt.Sprintf("node%d", opts.Number), Dir: tempDir(t), External: opts.External, number: opts.Number,
+		from: folder(opts.From), last: 9,
 		Pods: []netip.Prefix{
 			netip.MustParsePrefix(fmt.Sprintf("10.128.%d.0/24", opts.Number)),
 			netip.MustParsePrefix(fmt.Sprintf("fd00:10:128:%x::/64", opts.Number)),
@@ -80,16 +82,18 @@ func StartOVN(t T, opts OVNOptions) *OVN {
 
 func (o *OVN) file(name string) string { return filepath.Join(o.Dir, name) }
 
-// env makes the programs look for each other in the node's folder.
+// env sets variables with which the programs find each other in the node's folder.
 func (o *OVN) env() []string {
 	var out []string
-	for _, name := range []string{"OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR", "OVN_RUNDIR", "OVN_LOGDIR", "OVN_DBDIR", "OVN_SYSCONFDIR"} {
+	for _, name := range []string{"OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR", "OVN_RUNDIR", "OVN_LOGDIR",
+		"OVN_DBDIR", "OVN_SYSCONFDIR"} {
 		out = append(out, name+"="+o.Dir)
 	}
 	return out
 }
 
-// daemon starts a program of OVN. Its log has the name it has here, because three of them are the same program.
+// daemon starts a program of OVN. The log has the name that the program has here, because three of them are the same
+// program.
 func (o *OVN) daemon(t T, name, program string, args ...string) (*Process, error) {
 	path, err := o.program(program)
 	if err != nil {
@@ -102,16 +106,18 @@ func (o *OVN) daemon(t T, name, program string, args ...string) (*Process, error
 }
 
 func (o *OVN) startDatabases(t T) (err error) {
-	if o.host, err = newPlace(t); err != nil {
+	if o.host, err = newNetNS(t); err != nil {
 		return err
 	}
-	schemas := map[string]string{"ovs": o.schema("openvswitch/vswitch"), "nb": o.schema("ovn/ovn-nb"), "sb": o.schema("ovn/ovn-sb")}
+	schemas := map[string]string{"ovs": o.schema("openvswitch/vswitch"), "nb": o.schema("ovn/ovn-nb"),
+		"sb": o.schema("ovn/ovn-sb")}
 	servers := map[string]*Process{}
 	for name, schema := range schemas {
 		if _, err := o.run("ovsdb-tool", "create", o.file(name+".db"), schema); err != nil {
 			return err
 		}
-		if servers[name], err = o.daemon(t, name, "ovsdb-server", "--unixctl="+o.file(name+".ctl"), "--remote=punix:"+o.file(name+".sock"), o.file(name+".db")); err != nil {
+		if servers[name], err = o.daemon(t, name, "ovsdb-server", "--unixctl="+o.file(name+".ctl"), "--remote=punix:"+
+			o.file(name+".sock"), o.file(name+".db")); err != nil {
 			return err
 		}
 	}
@@ -124,7 +130,7 @@ func (o *OVN) startDatabases(t T) (err error) {
 	return nil
 }
 
-// waitFile waits for a socket that a program makes.
+// waitFile waits for a socket that a program creates.
 func waitFile(path string, p *Process) error {
 	return wait(readyIn, func(context.Context) error {
 		if p.Ended() {
@@ -138,7 +144,8 @@ func waitFile(path string, p *Process) error {
 func (o *OVN) startSwitch(t T) (err error) {
 	if _, err := o.VSCtl("--no-wait", "init", "--", "set", "Open_vSwitch", ".",
 		"external_ids:system-id="+o.Node, "external_ids:hostname="+o.Node, "external_ids:ovn-remote="+o.SB,
-		"external_ids:ovn-encap-type=vxlan", "external_ids:ovn-encap-ip=127.0.0.1", "external_ids:ovn-bridge-datapath-type=netdev"); err != nil {
+		"external_ids:ovn-encap-type=vxlan", "external_ids:ovn-encap-ip=127.0.0.1",
+		"external_ids:ovn-bridge-datapath-type=netdev"); err != nil {
 		return err
 	}
 	o.Vswitchd, err = o.daemon(t, "vswitchd", "ovs-vswitchd", "--unixctl="+o.file("vswitchd.ctl"), o.Switch)
@@ -146,14 +153,15 @@ func (o *OVN) startSwitch(t T) (err error) {
 }
 
 func (o *OVN) startControl(t T) (err error) {
-	if o.Northd, err = o.daemon(t, "northd", "ovn-northd", "--unixctl="+o.file("northd.ctl"), "--ovnnb-db="+o.NB, "--ovnsb-db="+o.SB); err != nil {
+	if o.Northd, err = o.daemon(t, "northd", "ovn-northd", "--unixctl="+o.file("northd.ctl"), "--ovnnb-db="+o.NB,
+		"--ovnsb-db="+o.SB); err != nil {
 		return err
 	}
 	o.Controller, err = o.daemon(t, "controller", "ovn-controller", o.Switch)
 	return err
 }
 
-// run runs a program of OVN to its end and returns what it printed.
+// run runs a program of OVN to its end and returns its output.
 func (o *OVN) run(program string, args ...string) (string, error) {
 	path, err := o.program(program)
 	if err != nil {
@@ -185,10 +193,10 @@ func (o *OVN) VSCtl(args ...string) (string, error) {
 	return o.run("ovs-vsctl", append([]string{"--db=" + o.Switch, "--timeout=60"}, args...)...)
 }
 
-// AppCtl asks a running program by its name in this package: vswitchd, northd, controller, nb, sb.
+// AppCtl sends a command to a running program by its name in this package: vswitchd, northd, controller, nb, sb.
 func (o *OVN) AppCtl(name string, args ...string) (string, error) {
 	socket := o.file(name + ".ctl")
-	if name == "controller" { // the only one that cannot be told
+	if name == "controller" { // the only one whose socket path cannot be set
 		socket = o.file(fmt.Sprintf("ovn-controller.%d.ctl", o.Controller.PID()))
 	}
 	return o.run("ovs-appctl", append([]string{"--target=" + socket}, args...)...)
@@ -199,20 +207,20 @@ func (o *OVN) Trace(packet string, options ...string) (string, error) {
 	return o.run("ovn-trace", append(append([]string{"--db=" + o.SB}, options...), o.Node, packet)...)
 }
 
-// Sync waits until the switch has what the northbound database says now.
+// Sync waits until the switch has applied the current northbound database.
 func (o *OVN) Sync() error {
 	_, err := o.NBCtl("--wait=hv", "sync")
 	return err
 }
 
-// Version is OVN's.
+// Version returns the version of OVN.
 func (o *OVN) Version() (string, error) {
 	out, err := o.run("ovn-nbctl", "--version")
 	first, _, _ := strings.Cut(out, "\n")
 	return strings.TrimPrefix(first, "ovn-nbctl "), err
 }
 
-// HasColumn tells whether a table of this version's northbound schema has a column, such as tier of ACL.
+// HasColumn reports whether a table of this version's northbound schema has a column, such as tier of ACL.
 func (o *OVN) HasColumn(table, column string) (bool, error) {
 	out, err := o.run("ovsdb-client", "get-schema", o.NB, "OVN_Northbound")
 	if err != nil {

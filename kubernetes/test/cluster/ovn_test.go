@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	soon  = 20 * time.Second       // for what must happen
-	never = 300 * time.Millisecond // for what must not
+	soon  = 20 * time.Second       // for events that must happen
+	never = 300 * time.Millisecond // for events that must not happen
 )
 
-// do fails the test on an error of a command, and returns what it printed.
+// do fails the test if a command fails, and returns its output.
 func do(t *testing.T) func(out string, err error) string {
 	return func(out string, err error) string {
 		t.Helper()
@@ -32,7 +32,8 @@ func do(t *testing.T) func(out string, err error) string {
 	}
 }
 
-// TestOVN is one node with one pod: without a rule it reaches everybody, with a deny only who is in the address set.
+// TestOVN has one node with one pod. Without a rule it reaches all addresses, and with a deny rule only those in the
+// address set.
 func TestOVN(t *testing.T) {
 	cluster.Need(t)
 	o := cluster.StartOVN(t, cluster.OVNOptions{})
@@ -72,11 +73,15 @@ func TestOVN(t *testing.T) {
 func testRules(t *testing.T, o *cluster.OVN, pod, other *cluster.Pod) {
 	must := do(t)
 	must(o.NBCtl("--wait=hv",
-		"create", "Address_Set", "name=allowed", "addresses=198.18.1.1", "--", "create", "Address_Set", "name=allowed6", `addresses="2001:db8::1"`,
+		"create", "Address_Set", "name=allowed", "addresses=198.18.1.1", "--", "create", "Address_Set", "name=allowed6",
+		`addresses="2001:db8::1"`,
 		"--", "pg-add", "apps", pod.Port,
-		"--", "acl-add", "apps", "to-lport", "10000", "(ip4.dst == $allowed || ip6.dst == $allowed6) && inport == @apps", "allow",
-		"--", "acl-add", "apps", "to-lport", "9999", "(ip4.dst == 0.0.0.0/0 && ip4.dst != 10.128.0.0/16) && inport == @apps", "drop",
-		"--", "acl-add", "apps", "to-lport", "9998", "(ip6.dst == ::/0 && ip6.dst != fd00:10:128::/48) && inport == @apps", "drop"))
+		"--", "acl-add", "apps", "to-lport", "10000", "(ip4.dst == $allowed || ip6.dst == $allowed6) && inport == @apps",
+		"allow",
+		"--", "acl-add", "apps", "to-lport", "9999", "(ip4.dst == 0.0.0.0/0 && ip4.dst != 10.128.0.0/16) && inport == @apps",
+		"drop",
+		"--", "acl-add", "apps", "to-lport", "9998", "(ip6.dst == ::/0 && ip6.dst != fd00:10:128::/48) && inport == @apps",
+		"drop"))
 	expect := func(to string, want bool) {
 		t.Helper()
 		addr, limit := netip.MustParseAddr(to), never
@@ -104,14 +109,15 @@ func testRules(t *testing.T, o *cluster.OVN, pod, other *cluster.Pod) {
 		}
 	}
 
-	must(o.NBCtl("--wait=hv", "add", "Address_Set", "allowed", "addresses", "198.18.1.2", "--", "remove", "Address_Set", "allowed", "addresses", "198.18.1.1"))
+	must(o.NBCtl("--wait=hv", "add", "Address_Set", "allowed", "addresses", "198.18.1.2", "--", "remove", "Address_Set",
+		"allowed", "addresses", "198.18.1.1"))
 	expect("198.18.1.2", true)
 	expect("198.18.1.1", false)
 
-	// A SYN that is lost is counted, also when there is a connection in the end.
+	// A lost SYN is counted even if the connection succeeds later.
 	begun, done := time.Now(), make(chan cluster.Dialed)
 	go func() { done <- pod.Dial(netip.MustParseAddrPort("198.18.1.3:80"), soon) }()
-	for time.Since(begun) < never { // the first SYN is sent within this, and the second only after a second
+	for time.Since(begun) < never { // the first SYN is sent within this time, and the second one only after a second
 		must(o.NBCtl("--wait=hv", "sync"))
 	}
 	must(o.NBCtl("--wait=hv", "add", "Address_Set", "allowed", "addresses", "198.18.1.3"))
@@ -122,7 +128,8 @@ func testRules(t *testing.T, o *cluster.OVN, pod, other *cluster.Pod) {
 		t.Errorf("a connection that is allowed: %+v, want one with no SYN lost", d)
 	}
 
-	packet := `inport=="` + pod.Port + `" && eth.src==` + pod.MAC + ` && eth.dst==0a:58:0a:80:00:01 && ip.ttl==64 && icmp4 && ip4.src==` + pod.Addrs[0].String() + ` && ip4.dst==`
+	packet := `inport=="` + pod.Port + `" && eth.src==` + pod.MAC +
+		` && eth.dst==0a:58:0a:80:00:01 && ip.ttl==64 && icmp4 && ip4.src==` + pod.Addrs[0].String() + ` && ip4.dst==`
 	if got := must(o.Trace(packet+"198.18.1.2", "--minimal")); !strings.Contains(got, `output("internet")`) {
 		t.Errorf("ovn-trace of what is allowed: %s", got)
 	}
@@ -131,7 +138,7 @@ func testRules(t *testing.T, o *cluster.OVN, pod, other *cluster.Pod) {
 	}
 }
 
-// talk connects and sees its own words come back.
+// talk connects and checks that its data comes back.
 func talk(t *testing.T, from *cluster.Pod, to netip.Addr) error {
 	t.Helper()
 	d := from.Dial(netip.AddrPortFrom(to, 80), soon)
@@ -176,8 +183,8 @@ func talkUDP(t *testing.T, from *cluster.Pod, to netip.Addr) error {
 	return err
 }
 
-// testForward reaches a listener of the machine's loopback, such as the API server, from a pod's loopback; and a program in
-// the pod sees the pod's network.
+// testForward reaches a listener of the machine's loopback, such as the API server, from a pod's loopback. It also
+// checks that a program in the pod sees the pod's network.
 func testForward(t *testing.T, pod *cluster.Pod) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -208,11 +215,13 @@ func testForward(t *testing.T, pod *cluster.Pod) {
 	if got, err := io.ReadAll(d.Conn); string(got) != "hello" {
 		t.Errorf("through it comes %q, %v", got, err)
 	}
-	p, err := pod.Process(t, t.TempDir(), []string{"GREETING=hello"}, "sh", "-c", "echo $GREETING; ip -4 -brief address show eth0; exec sleep 60")
+	p, err := pod.Process(t, t.TempDir(), []string{"GREETING=hello"}, "sh", "-c",
+		"echo $GREETING; ip -4 -brief address show eth0; exec sleep 60")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(soon); !strings.Contains(p.Log(), pod.Addrs[0].String()) || !strings.Contains(p.Log(), "hello"); {
+	for end := time.Now().Add(soon); !strings.Contains(p.Log(), pod.Addrs[0].String()) ||
+		!strings.Contains(p.Log(), "hello"); {
 		if time.Now().After(end) {
 			t.Fatalf("the program says %s", p.Log())
 		}
@@ -225,7 +234,8 @@ func testForward(t *testing.T, pod *cluster.Pod) {
 	}
 }
 
-// TestConfirmed counts nb_cfg up by hand, and sees hv_cfg follow when the switch has everything, and not while it cannot.
+// TestConfirmed increments nb_cfg by hand and checks that hv_cfg follows when the switch has applied everything, and
+// not before.
 func TestConfirmed(t *testing.T) {
 	cluster.Need(t)
 	o := cluster.StartOVN(t, cluster.OVNOptions{Number: 7})
@@ -272,8 +282,9 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft looks at what a node has of the machine: its processes have a network of their own while they run, and
-// afterwards there is neither a process nor a folder. Interfaces of the machine are not compared, because others change them too.
+// TestNothingIsLeft checks the resources of a node: its processes have their own network while they run, and afterwards
+// there is neither a process nor a folder. It does not compare interfaces of the machine, because other programs change
+// them too.
 func TestNothingIsLeft(t *testing.T) {
 	cluster.Need(t)
 	home := link(t, "/proc/self/ns/net")

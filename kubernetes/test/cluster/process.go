@@ -11,10 +11,11 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// Process is a program of the rig.
+// Process is a running program.
 type Process struct{ server.Process }
 
-// Yield leaves the program only the time that no other wants, as if it were on another machine. What it starts later has no more.
+// Yield leaves the program only the CPU time that no other program needs, as if it were on another machine. The same
+// applies to its later children.
 func (p *Process) Yield() error {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID()))
 	if err != nil {
@@ -25,12 +26,13 @@ func (p *Process) Yield() error {
 		if err != nil {
 			return err
 		}
-		if err := unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE},
+			0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-// Log returns the end of what the program wrote, for messages.
+// Log returns the end of the program's output, for messages.
 func (p *Process) Log() string { return p.LogTail() }

@@ -9,14 +9,14 @@ import (
 	"github.com/nameplane/nameplane/test/need"
 )
 
-// Elsewhere is the variable of the environment with the folder of another OVN than the machine's, for a whole run of tests or
-// measures: its programs are in bin and its schemas in share.
+// Elsewhere is the environment variable with the folder of another OVN than the machine's, for a whole run of tests or
+// benchmarks. Its programs are in bin and its schemas in share.
 const Elsewhere = "NAMEPLANE_OVN"
 
-// installed is the folder of the machine's.
+// installed is the folder of the machine's OVN.
 const installed = "/usr"
 
-// Later is the folder of the OVN that test/ovn.sh brings. The test is skipped where that could not be had.
+// Later returns the folder of the OVN that test/ovn.sh provides. It skips the test if that is not available.
 func Later(t testing.TB) string {
 	t.Helper()
 	dir, err := cached("ovn")
@@ -27,13 +27,13 @@ func Later(t testing.TB) string {
 	return dir
 }
 
-// Version is that of the OVN that is used where nothing else is said.
+// Version returns the version of the default OVN.
 func Version() (string, error) { return (&OVN{from: folder("")}).Version() }
 
-// folder is where an OVN is.
+// folder is the folder of an OVN.
 func folder(from string) string { return cmp.Or(from, os.Getenv(Elsewhere), installed) }
 
-// program finds a program of OVN.
+// program returns the path of a program of OVN.
 func (o *OVN) program(name string) (string, error) {
 	if o.from == installed {
 		return need.Installed(name)
@@ -43,5 +43,5 @@ func (o *OVN) program(name string) (string, error) {
 	return path, err
 }
 
-// schema is the file of a database's schema.
+// schema returns the path of a database schema.
 func (o *OVN) schema(name string) string { return filepath.Join(o.from, "share", name+".ovsschema") }

@@ -29,7 +29,7 @@ const root = "../../.."
 
 const egressDir = root + "/deploy/kubernetes/egress"
 
-// The accounts of the parts, as the API server calls them.
+// Accounts of the parts, as the API server calls them.
 const (
 	managerUser  = "system:serviceaccount:ovn-kubernetes:nameplane-egress-manager"
 	resolverUser = "system:serviceaccount:ovn-kubernetes:nameplane-egress-resolver"
@@ -46,7 +46,7 @@ func read(t *testing.T, file string) []byte {
 	return b
 }
 
-// egressFiles are what kustomization.yaml names, in its order. It must name every manifest beside it.
+// egressFiles returns the manifests in kustomization.yaml, in its order. It must list every manifest in its folder.
 func egressFiles(t *testing.T) []string {
 	t.Helper()
 	var k struct {
@@ -63,8 +63,8 @@ func egressFiles(t *testing.T) []string {
 	return k.Resources
 }
 
-// TestEgress applies all manifests to a real API server, which refuses fields that it does not know, and lets the parts run there
-// with the rights that the manifests give them.
+// TestEgress applies all manifests to a real API server, which rejects unknown fields, and runs the parts there with
+// the rights from the manifests.
 func TestEgress(t *testing.T) {
 	c := rig.Start(t, rig.Options{})
 	if err := c.CreateNamespace("shop", nil); err != nil {
@@ -78,7 +78,7 @@ func TestEgress(t *testing.T) {
 	t.Run("parts", func(t *testing.T) { testParts(t, c) })
 }
 
-// kubeadmCoreDNS is what of kubeadm's Deployment the patch meets.
+// kubeadmCoreDNS is the part of kubeadm's Deployment that the patch changes.
 const kubeadmCoreDNS = `
 apiVersion: apps/v1
 kind: Deployment
@@ -100,7 +100,7 @@ spec:
           configMap: {name: coredns, items: [{key: Corefile, path: Corefile}]}
 `
 
-// testCoreDNSPatch does to the API server what `kubectl patch` does.
+// testCoreDNSPatch patches the API server like `kubectl patch`.
 func testCoreDNSPatch(t *testing.T, c *rig.Cluster) {
 	if err := c.ApplyYAML([]byte(kubeadmCoreDNS)); err != nil {
 		t.Fatal(err)
@@ -110,16 +110,20 @@ func testCoreDNSPatch(t *testing.T, c *rig.Cluster) {
 		t.Fatal(err)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
-	if err := c.Client.Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch), &client.PatchOptions{Raw: &metav1.PatchOptions{FieldValidation: "Strict"}}); err != nil {
+	if err := c.Client.Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, patch),
+		&client.PatchOptions{Raw: &metav1.PatchOptions{FieldValidation: "Strict"}}); err != nil {
 		t.Fatal(err)
 	}
 	p := d.Spec.Template.Spec
-	if len(p.Containers) != 1 || len(p.Containers[0].VolumeMounts) != 2 || len(p.Volumes) != 2 || !slices.Equal(p.Containers[0].Args, []string{"-conf", "/etc/coredns/Corefile"}) {
+	if len(p.Containers) != 1 || len(p.Containers[0].VolumeMounts) != 2 || len(p.Volumes) != 2 ||
+		!slices.Equal(p.Containers[0].Args, []string{"-conf", "/etc/coredns/Corefile"}) {
 		t.Fatalf("the patch does more than it should: %+v", p)
 	}
 	i := slices.IndexFunc(p.Volumes, func(v corev1.Volume) bool { return v.Secret != nil })
-	j := slices.IndexFunc(p.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/nameplane-tls" })
-	if i < 0 || j < 0 || p.Volumes[i].Name != p.Containers[0].VolumeMounts[j].Name || p.Volumes[i].Secret.SecretName != "nameplane-coredns-tls" {
+	j := slices.IndexFunc(p.Containers[0].VolumeMounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/nameplane-tls" })
+	if i < 0 || j < 0 || p.Volumes[i].Name != p.Containers[0].VolumeMounts[j].Name ||
+		p.Volumes[i].Secret.SecretName != "nameplane-coredns-tls" {
 		t.Errorf("the certificate is not where the Corefile looks for it: %+v", p)
 	}
 	if !strings.HasPrefix(p.Containers[0].Image, "nameplane-coredns:") {
@@ -127,18 +131,20 @@ func testCoreDNSPatch(t *testing.T, c *rig.Cluster) {
 	}
 }
 
-// asked are resources that the parts touch, or that are worth more than they are.
+// asked lists resources that the parts use, or that must be protected from them.
 var asked = []string{
 	"network.openshift.io/dnsnameresolvers", "network.openshift.io/dnsnameresolvers/status",
 	"dns.openshift.io/egressfirewalldnsnames", "dns.openshift.io/egressfirewalldnsnames/status",
 	"k8s.ovn.org/egressfirewalls", "k8s.ovn.org/egressfirewalls/status",
 	"discovery.k8s.io/endpointslices", "coordination.k8s.io/leases", "events.k8s.io/events", "/events",
-	"/nodes", "/nodes/status", "/namespaces", "/pods", "/pods/exec", "/secrets", "/configmaps", "/services", "/serviceaccounts", "/serviceaccounts/token",
+	"/nodes", "/nodes/status", "/namespaces", "/pods", "/pods/exec", "/secrets", "/configmaps", "/services",
+	"/serviceaccounts", "/serviceaccounts/token",
 	"apps/deployments", "apps/daemonsets", "rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/clusterroles",
-	"apiextensions.k8s.io/customresourcedefinitions", "networking.k8s.io/networkpolicies", "networking.k8s.io/servicecidrs", "admissionregistration.k8s.io/validatingwebhookconfigurations",
+	"apiextensions.k8s.io/customresourcedefinitions", "networking.k8s.io/networkpolicies",
+	"networking.k8s.io/servicecidrs", "admissionregistration.k8s.io/validatingwebhookconfigurations",
 }
 
-// granted is all that the parts may do. Namespace "*" is all of them.
+// granted lists all rights of the parts. Namespace "*" means all.
 var granted = map[string]map[string]string{
 	managerUser: {
 		"* k8s.ovn.org/egressfirewalls":                                      "list watch",
@@ -181,14 +187,15 @@ var granted = map[string]map[string]string{
 	},
 }
 
-// testGranted asks the API server about every verb on every resource in three namespaces, for each account.
+// testGranted queries the API server about every verb on every resource in three namespaces, for each account.
 func testGranted(t *testing.T, c *rig.Cluster) {
 	names := map[string]string{managerUser: "manager.egress.nameplane", resolverUser: "resolver.egress.nameplane"}
 	for user, want := range granted {
 		got := map[string]string{}
 		for _, resource := range append(slices.Clone(asked), "coordination.k8s.io/leases/"+names[user]) {
 			for _, namespace := range []string{"ovn-kubernetes", "kube-system", "shop"} {
-				for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "escalate", "bind", "impersonate"} {
+				for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
+					"escalate", "bind", "impersonate"} {
 					if allowed(t, c, user, namespace, resource, verb, names[user]) {
 						key := namespace + " " + resource
 						got[key] = strings.TrimSpace(got[key] + " " + verb)
@@ -202,7 +209,7 @@ func testGranted(t *testing.T, c *rig.Cluster) {
 	}
 }
 
-// everywhere writes out what is granted in all namespaces, and what of a kind without a name is granted for a name too.
+// everywhere expands rights in all namespaces, and rights for a kind to those for a name.
 func everywhere(want map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, verbs := range want {
@@ -215,13 +222,13 @@ func everywhere(want map[string]string) map[string]string {
 			out[ns+" "+resource] = verbs
 		}
 		if lease, named := strings.CutPrefix(resource, "coordination.k8s.io/leases/"); named && lease != "" {
-			out[key] = "get create update" // who may make any lease may make this one
+			out[key] = "get create update" // an account that may create any lease may create this one
 		}
 	}
 	return out
 }
 
-// allowed asks for one thing. A resource is GROUP/NAME, GROUP/NAME/SUBRESOURCE, or that of the one lease by its name.
+// allowed queries one right. A resource is GROUP/NAME, GROUP/NAME/SUBRESOURCE, or that of a single lease by its name.
 func allowed(t *testing.T, c *rig.Cluster, user, namespace, resource, verb, lease string) bool {
 	t.Helper()
 	group, rest, _ := strings.Cut(resource, "/")
@@ -238,16 +245,18 @@ func allowed(t *testing.T, c *rig.Cluster, user, namespace, resource, verb, leas
 	return r.Status.Allowed
 }
 
-// TestEgressPods holds what the parts run in against what they need of a node.
+// TestEgressPods compares the pods of the parts with what they need of a node.
 func TestEgressPods(t *testing.T) {
 	for file, isRoot := range map[string]bool{"manager.yaml": false, "resolver.yaml": false, "agent.yaml": true} {
 		p := podOf(t, file)
 		k := p.Containers[0]
 		s, ps := k.SecurityContext, p.SecurityContext
-		if len(p.Containers) != 1 || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || s.Privileged != nil {
+		if len(p.Containers) != 1 || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+			!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || s.Privileged != nil {
 			t.Errorf("%s: the container may %+v", file, s)
 		}
-		if (*ps.RunAsUser == 0) != isRoot || ps.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || p.HostNetwork != isRoot || p.HostPID || p.HostIPC {
+		if (*ps.RunAsUser == 0) != isRoot || ps.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
+			p.HostNetwork != isRoot || p.HostPID || p.HostIPC {
 			t.Errorf("%s: the pod runs as %+v, in the host's network: %v", file, ps, p.HostNetwork)
 		}
 		for _, m := range k.VolumeMounts {
@@ -255,16 +264,18 @@ func TestEgressPods(t *testing.T) {
 				t.Errorf("%s: %s can be written", file, m.MountPath)
 			}
 		}
-		if k.ReadinessProbe == nil || k.LivenessProbe == nil || k.ReadinessProbe.HTTPGet.Path != "/readyz" || k.LivenessProbe.HTTPGet.Path != "/healthz" || k.Resources.Limits.Memory().IsZero() {
+		if k.ReadinessProbe == nil || k.LivenessProbe == nil || k.ReadinessProbe.HTTPGet.Path != "/readyz" ||
+			k.LivenessProbe.HTTPGet.Path != "/healthz" || k.Resources.Limits.Memory().IsZero() {
 			t.Errorf("%s: probes and limits: %+v", file, k)
 		}
-		if p.ServiceAccountName != "nameplane-egress-"+k.Name || !strings.HasPrefix(k.Image, "nameplane-egress:") || k.Args[0] != k.Name {
+		if p.ServiceAccountName != "nameplane-egress-"+k.Name || !strings.HasPrefix(k.Image, "nameplane-egress:") ||
+			k.Args[0] != k.Name {
 			t.Errorf("%s: %s runs %v of %s as %s", file, k.Name, k.Args, k.Image, p.ServiceAccountName)
 		}
 	}
 }
 
-// podOf is the pod of the workload in a manifest.
+// podOf returns the pod of the workload in a manifest.
 func podOf(t *testing.T, file string) corev1.PodSpec {
 	t.Helper()
 	for _, text := range strings.Split(string(read(t, filepath.Join(egressDir, file))), "\n---\n") {
@@ -283,14 +294,14 @@ func podOf(t *testing.T, file string) corev1.PodSpec {
 	return corev1.PodSpec{}
 }
 
-// TestEgressDefinitions wants the manifest to have the definitions that the program prints, to the byte.
+// TestEgressDefinitions checks that the manifest has exactly the definitions that the program prints.
 func TestEgressDefinitions(t *testing.T) {
 	if diff := cmp.Diff(string(crds.YAML()), string(read(t, egressDir+"/crds.yaml"))); diff != "" {
 		t.Errorf("make generate (-program +manifest):\n%s", diff)
 	}
 }
 
-// certificate is what the tests read of cert-manager's objects.
+// certificate has the fields of cert-manager's objects that the tests read.
 type certificate struct {
 	Kind     string
 	Metadata struct{ Namespace, Name string }
@@ -315,7 +326,8 @@ func certificates(t *testing.T) (out []certificate) {
 	return out
 }
 
-// TestEgressCertificates holds the names in cert-manager's objects against those that the two sides ask each other for.
+// TestEgressCertificates compares the names in cert-manager's objects with those that the two sides require of each
+// other.
 func TestEgressCertificates(t *testing.T) {
 	got := map[string]string{}
 	for _, c := range certificates(t) {
@@ -323,7 +335,8 @@ func TestEgressCertificates(t *testing.T) {
 			got[c.Metadata.Namespace+"/"+c.Spec.SecretName] = name
 		}
 	}
-	want := map[string]string{"ovn-kubernetes/nameplane-egress-agent-tls": hold.AgentName, "kube-system/nameplane-coredns-tls": hold.PluginName}
+	want := map[string]string{"ovn-kubernetes/nameplane-egress-agent-tls": hold.AgentName,
+		"kube-system/nameplane-coredns-tls": hold.PluginName}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("certificates (-want +got):\n%s", diff)
 	}
@@ -338,8 +351,8 @@ func TestEgressCertificates(t *testing.T) {
 	}
 }
 
-// TestEgressIssuers: a tenant cannot get a certificate that opens the firewall. Issuers serve their own namespace only, and the
-// authority's key is in the two namespaces of the parts that need a certificate.
+// TestEgressIssuers checks that a tenant cannot get a certificate that opens the firewall. Issuers serve only their own
+// namespace, and the CA's key is only in the two namespaces of the parts that need a certificate.
 func TestEgressIssuers(t *testing.T) {
 	namespaces := []string{"ovn-kubernetes", "kube-system"}
 	issuers := map[string]bool{}
@@ -350,8 +363,10 @@ func TestEgressIssuers(t *testing.T) {
 			t.Errorf("%s %s is in another namespace than %v", c.Kind, at, namespaces)
 		case c.Kind == "Issuer" && c.Spec.CA.SecretName == "nameplane-egress-ca":
 			issuers[at] = true
-		case c.Kind != "Certificate" || c.Spec.IsCA || c.Spec.IssuerRef.Kind != "Issuer" || !issuers[c.Metadata.Namespace+"/"+c.Spec.IssuerRef.Name]:
-			t.Errorf("%s %s is no Issuer with the authority, and no Certificate of an Issuer before it in its own namespace: %+v", c.Kind, at, c.Spec)
+		case c.Kind != "Certificate" || c.Spec.IsCA || c.Spec.IssuerRef.Kind != "Issuer" ||
+			!issuers[c.Metadata.Namespace+"/"+c.Spec.IssuerRef.Name]:
+			t.Errorf("%s %s is neither an Issuer with the CA, nor a Certificate of an earlier Issuer in its namespace: %+v",
+				c.Kind, at, c.Spec)
 		}
 	}
 	err := filepath.WalkDir(root+"/deploy/kubernetes", func(path string, d os.DirEntry, err error) error {
@@ -370,7 +385,8 @@ func TestEgressIssuers(t *testing.T) {
 
 var clusterIssuer = regexp.MustCompile(`kind: *ClusterIssuer`)
 
-// TestEgressListens: agents listen on the internal address of their node, not on all addresses, of which some may be public.
+// TestEgressListens checks that agents listen on the internal address of their node, and not on all addresses, some of
+// which may be public.
 func TestEgressListens(t *testing.T) {
 	k := podOf(t, "agent.yaml").Containers[0]
 	i := slices.IndexFunc(k.Args, func(a string) bool { return strings.HasPrefix(a, "--listen=") })
@@ -378,11 +394,13 @@ func TestEgressListens(t *testing.T) {
 		t.Fatalf("agents start with %v", k.Args)
 	}
 	j := slices.IndexFunc(k.Env, func(e corev1.EnvVar) bool { return e.Name == "NODE_ADDRESS" })
-	if j < 0 || k.Env[j].ValueFrom == nil || k.Env[j].ValueFrom.FieldRef == nil || k.Env[j].ValueFrom.FieldRef.FieldPath != "status.hostIP" {
+	if j < 0 || k.Env[j].ValueFrom == nil || k.Env[j].ValueFrom.FieldRef == nil ||
+		k.Env[j].ValueFrom.FieldRef.FieldPath != "status.hostIP" {
 		t.Errorf("NODE_ADDRESS is not that of the node: %+v", k.Env)
 	}
 	for _, address := range []string{"127.0.0.1", "::1"} {
-		ln, err := net.Listen("tcp", strings.NewReplacer("--listen=", "", "$(NODE_ADDRESS)", address, ":9500", ":0").Replace(k.Args[i]))
+		ln, err := net.Listen("tcp", strings.NewReplacer("--listen=", "", "$(NODE_ADDRESS)", address, ":9500",
+			":0").Replace(k.Args[i]))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -399,7 +417,8 @@ func TestEgressDockerfile(t *testing.T) {
 	_, rest, _ := strings.Cut(mod, "\ngo ")
 	version, _, _ := strings.Cut(rest, "\n")
 	parts := strings.Split(version, ".")
-	for _, want := range []string{"FROM golang:" + parts[0] + "." + parts[1] + " AS build", "FROM scratch AS nameplane-egress", "FROM scratch AS nameplane-coredns",
+	for _, want := range []string{"FROM golang:" + parts[0] + "." + parts[1] + " AS build",
+		"FROM scratch AS nameplane-egress", "FROM scratch AS nameplane-coredns",
 		`ENTRYPOINT ["/nameplane-egress"]`, `ENTRYPOINT ["/coredns"]`, "./cmd/nameplane-egress ./cmd/nameplane-coredns"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the Dockerfile has no %q", want)

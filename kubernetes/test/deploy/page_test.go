@@ -11,7 +11,7 @@ import (
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// TestPage runs the shell blocks of docs/egress.md in one shell. The package test/docs runs those of the other pages.
+// TestPage runs the shell blocks of docs/egress.md in one shell. Package test/docs runs those of the other pages.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/egress.md")
 	if err != nil {
@@ -29,7 +29,8 @@ func TestPage(t *testing.T) {
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "nameplane-egress-agent.crt: OK") || !strings.Contains(string(out), "+ bin/nameplane-egress crds") {
+	if err != nil || !strings.Contains(string(out), "nameplane-egress-agent.crt: OK") ||
+		!strings.Contains(string(out), "+ bin/nameplane-egress crds") {
 		t.Errorf("the shell blocks of docs/egress.md: %v\n%s", err, out)
 	}
 }

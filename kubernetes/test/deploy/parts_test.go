@@ -21,10 +21,10 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// patience is how long anything may take before it counts as hanging. It is not a promise of speed.
+// patience is the time after which anything counts as hanging. It is not a promise of speed.
 const patience = 60 * time.Second
 
-// stage is what the parts run on.
+// stage is the environment in which the parts run.
 type stage struct {
 	*rig.Cluster
 	dir      string // programs, certificates, logs
@@ -34,24 +34,28 @@ type stage struct {
 	hold     string // address of the agent
 }
 
-// testParts runs the programs with the arguments in the manifests, each with the token of its account, through the life of a name. Nobody
-// may be refused anything meanwhile, and what nobody asked for in the end should not have been granted.
+// testParts runs the programs with the arguments in the manifests, each with the token of its account, through the life
+// of a name. No request may be forbidden meanwhile, and rights that were not used in the end should not have been
+// granted.
 func testParts(t *testing.T, c *rig.Cluster) {
 	s := &stage{Cluster: c, dir: shortDir(t), upstream: startUpstream(t)}
 	s.build(t)
 	s.startOVN(t)
 	s.certificates(t)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"k8s.ovn.org/zone-name": "n1"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1",
+		Annotations: map[string]string{"k8s.ovn.org/zone-name": "n1"}}}
 	if err := c.Client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	s.hold = freePort(t)
-	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true", "--serve-egressfirewalldnsname",
-		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"), "--tls-key="+s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))
+	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true",
+		"--serve-egressfirewalldnsname",
+		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"), "--tls-key="+
+			s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))
 	s.tryCorefiles(t)
 	coredns := s.startCoreDNS(t)
 	manager := s.startPart(t, "manager.yaml", "--serve-egressfirewalldnsname")
-	// First as it is in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.
+	// First as in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.
 	resolver := s.startPart(t, "resolver.yaml")
 	soon(t, "the resolver looks for pods of CoreDNS", func() error {
 		if log := resolver.Log(); !strings.Contains(log, `"Starting workers","controller":"coredns-pods"`) {
@@ -72,7 +76,7 @@ func testParts(t *testing.T, c *rig.Cluster) {
 	s.checkRequests(t)
 }
 
-// lifeOfAName lets the name of the example's first rule be learned, be refused in part, change, and be taken away.
+// lifeOfAName lets the name of the example's first rule be learned, be refused in part, change, and be removed.
 func (s *stage) lifeOfAName(t *testing.T) {
 	soon(t, "the address is learned", func() error { return s.learned("192.0.2.10") })
 	soon(t, "it is in the address set", func() error { return s.inSet("192.0.2.10") })
@@ -81,7 +85,8 @@ func (s *stage) lifeOfAName(t *testing.T) {
 		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(ef), ef); err != nil {
 			return err
 		}
-		if status, _, _ := unstructured.NestedString(ef.Object, "status", "status"); status != "EgressFirewall Rules applied" {
+		if status, _, _ := unstructured.NestedString(ef.Object, "status",
+			"status"); status != "EgressFirewall Rules applied" {
 			return fmt.Errorf("status %q", ef.Object["status"])
 		}
 		return nil
@@ -102,11 +107,12 @@ func (s *stage) lifeOfAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "the objects go with the firewall", func() error {
-		return errors.Join(s.asked(managerUser, "delete", "dnsnameresolvers"), s.asked(managerUser, "delete", "egressfirewalldnsnames"))
+		return errors.Join(s.asked(managerUser, "delete", "dnsnameresolvers"),
+			s.asked(managerUser, "delete", "egressfirewalldnsnames"))
 	})
 }
 
-// available tells whether the agent has said, and the manager has summed up, that the address of a name is programmed.
+// available reports whether the agent and the manager have reported that the address of a name is programmed.
 func (s *stage) available() error {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("dns.openshift.io/v1alpha1")
@@ -115,29 +121,34 @@ func (s *stage) available() error {
 		return err
 	}
 	for _, u := range list.Items {
-		if status := fmt.Sprint(u.Object["status"]); strings.Contains(status, "status:True type:Available") && strings.Contains(status, "ip:192.0.2.10 ") {
+		if status := fmt.Sprint(u.Object["status"]); strings.Contains(status, "status:True type:Available") &&
+			strings.Contains(status, "ip:192.0.2.10 ") {
 			return nil
 		}
 	}
 	return fmt.Errorf("no name is available among %v", list.Items)
 }
 
-// explain asks as somebody who has the ClusterRole for it and nothing else.
+// explain runs the command as a user with only the ClusterRole for it.
 func (s *stage) explain(t *testing.T) {
 	t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "curious"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nameplane-egress-explain"},
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "curious"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nameplane-egress-explain"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "curious"}}}
 	if err := s.Client.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
 	config := s.kubeconfig(t, "shop", "curious")
 	soon(t, "it is explained", func() error {
-		out, err := exec.Command(s.file("nameplane-egress"), "explain", "shop", "api.example.com:443", "--kubeconfig", config, "--agents", s.hold,
-			"--tls-cert", s.file("egress-tls/nameplane-coredns.crt"), "--tls-key", s.file("egress-tls/nameplane-coredns.key"), "--tls-ca", s.file("egress-tls/ca.crt")).CombinedOutput()
+		out, err := exec.Command(s.file("nameplane-egress"), "explain", "shop", "api.example.com:443", "--kubeconfig", config,
+			"--agents", s.hold,
+			"--tls-cert", s.file("egress-tls/nameplane-coredns.crt"), "--tls-key", s.file("egress-tls/nameplane-coredns.key"),
+			"--tls-ca", s.file("egress-tls/ca.crt")).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		for _, want := range []string{"\nrules in force on n1\n", "\n192.0.2.10: Allow\n", "rule 0: Allow dnsName api.example.com.", "programmed  n1 ("} {
+		for _, want := range []string{"\nrules in force on n1\n", "\n192.0.2.10: Allow\n",
+			"rule 0: Allow dnsName api.example.com.", "programmed  n1 ("} {
 			if !strings.Contains(string(out), want) {
 				return fmt.Errorf("there is no %q in\n%s", want, out)
 			}
@@ -148,7 +159,8 @@ func (s *stage) explain(t *testing.T) {
 		{"shpo", "192.0.2.10"}: "there is no namespace shpo",
 		{"shop", "10.96.0.1"}:  "10.96.0.1 is an address of services",
 	} {
-		out, err := exec.Command(s.file("nameplane-egress"), "explain", args[0], args[1], "--kubeconfig", config).CombinedOutput()
+		out, err := exec.Command(s.file("nameplane-egress"), "explain", args[0], args[1], "--kubeconfig",
+			config).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("explain %v: %v\n%s\nwant that %s", args, err, out, want)
 		}
@@ -164,7 +176,7 @@ func (s *stage) object(version, kind, namespace string) *unstructured.Unstructur
 	return u
 }
 
-// learned tells whether an address is in the status of a DNSNameResolver.
+// learned reports whether an address is in the status of a DNSNameResolver.
 func (s *stage) learned(ip string) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("network.openshift.io/v1alpha1")
@@ -183,14 +195,15 @@ func (s *stage) learned(ip string) error {
 }
 
 func (s *stage) inSet(ip string) error {
-	out, err := exec.Command("ovn-nbctl", "--db=unix:"+s.nb, "--timeout=10", "--bare", "--columns=addresses", "list", "Address_Set").CombinedOutput()
+	out, err := exec.Command("ovn-nbctl", "--db=unix:"+s.nb, "--timeout=10", "--bare", "--columns=addresses", "list",
+		"Address_Set").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), ip) {
 		return fmt.Errorf("sets %s (%v)", out, err)
 	}
 	return nil
 }
 
-// asked tells whether an account was granted a request.
+// asked reports whether an account was granted a request.
 func (s *stage) asked(user, verb, resource string) error {
 	all, err := s.Requests()
 	if err != nil {
@@ -204,15 +217,15 @@ func (s *stage) asked(user, verb, resource string) error {
 	return nil
 }
 
-// seldom are rights whose time did not come here.
+// seldom lists rights that are not used here.
 var seldom = map[string][]string{
 	managerUser:  {"patch events"},
 	resolverUser: {"patch events"},
-	agentUser:    {"list services", "watch services"}, // where there are no ServiceCIDRs
+	agentUser:    {"list services", "watch services"}, // if there are no ServiceCIDRs
 	pluginUser:   {"patch events", "get dnsnameresolvers"},
 }
 
-// checkRequests reads in the audit log what the accounts did with their rights.
+// checkRequests checks in the audit log how the accounts used their rights.
 func (s *stage) checkRequests(t *testing.T) {
 	all, err := s.Requests()
 	if err != nil {
@@ -231,7 +244,8 @@ func (s *stage) checkRequests(t *testing.T) {
 		}
 		used[r.User][r.Verb+" "+r.Resource] = true
 		if r.Verb == "watch" {
-			used[r.User]["list "+r.Resource] = true // API servers that cannot begin a watch with all there is are asked for a list first
+			// if the API server cannot start a watch with the initial state, the client lists first
+			used[r.User]["list "+r.Resource] = true
 		}
 	}
 	for user, rights := range granted {

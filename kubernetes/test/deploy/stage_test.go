@@ -23,22 +23,25 @@ func (s *stage) file(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *stage) build(t *testing.T) {
 	t.Helper()
-	if out, err := exec.Command("go", "build", "-o", s.dir, "../../cmd/nameplane-egress", "../../cmd/nameplane-coredns").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", s.dir, "../../cmd/nameplane-egress",
+		"../../cmd/nameplane-coredns").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 }
 
-// startOVN starts the databases and northd. There is no switch, in whose place northd confirms.
+// startOVN starts the databases and northd. There is no switch; northd confirms instead.
 func (s *stage) startOVN(t *testing.T) {
 	t.Helper()
 	s.nb = s.file("ovnnb_db.sock")
 	for name, schema := range map[string]string{s.nb: "ovn-nb", s.file("ovnsb_db.sock"): "ovn-sb"} {
-		if out, err := exec.Command("ovsdb-tool", "create", name+".db", "/usr/share/ovn/"+schema+".ovsschema").CombinedOutput(); err != nil {
+		if out, err := exec.Command("ovsdb-tool", "create", name+".db", "/usr/share/ovn/"+schema+
+			".ovsschema").CombinedOutput(); err != nil {
 			t.Fatalf("ovsdb-tool: %v\n%s", err, out)
 		}
 		s.start(t, schema, program("ovsdb-server"), "--unixctl="+name+".ctl", "--remote=punix:"+name, name+".db")
 	}
-	s.start(t, "northd", program("ovn-northd"), "--unixctl="+s.nb+".northd", "--ovnnb-db=unix:"+s.nb, "--ovnsb-db=unix:"+s.file("ovnsb_db.sock"))
+	s.start(t, "northd", program("ovn-northd"), "--unixctl="+s.nb+".northd", "--ovnnb-db=unix:"+s.nb, "--ovnsb-db=unix:"+
+		s.file("ovnsb_db.sock"))
 	soon(t, "OVN", func() error {
 		out, err := exec.Command("ovn-nbctl", "--db=unix:"+s.nb, "--timeout=10", "--wait=sb", "sync").CombinedOutput()
 		if err != nil {
@@ -48,7 +51,7 @@ func (s *stage) startOVN(t *testing.T) {
 	})
 }
 
-// program finds a server, which is not in everybody's PATH.
+// program returns the path of a server that may not be in PATH.
 func program(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -71,13 +74,14 @@ func (s *stage) start(t *testing.T, name string, argv ...string) *server.Process
 	return p
 }
 
-// startPart runs what a manifest runs, with its own account, and returns when it is ready.
+// startPart runs the command of a manifest, with its own account, and returns when it is ready.
 func (s *stage) startPart(t *testing.T, manifest string, more ...string) *server.Process {
 	t.Helper()
 	pod := podOf(t, manifest)
 	health := freePort(t)
 	args := append([]string{s.file("nameplane-egress")}, expand(pod.Containers[0].Args)...)
-	args = append(args, "--kubeconfig="+s.kubeconfig(t, "ovn-kubernetes", pod.ServiceAccountName), "--metrics-addr=127.0.0.1:0", "--health-addr="+health)
+	args = append(args, "--kubeconfig="+s.kubeconfig(t, "ovn-kubernetes", pod.ServiceAccountName),
+		"--metrics-addr=127.0.0.1:0", "--health-addr="+health)
 	p := s.start(t, pod.Containers[0].Name, append(args, more...)...)
 	soon(t, p.Name+" is ready", func() error {
 		resp, err := http.Get("http://" + health + pod.Containers[0].ReadinessProbe.HTTPGet.Path)
@@ -93,7 +97,7 @@ func (s *stage) startPart(t *testing.T, manifest string, more ...string) *server
 	return p
 }
 
-// expand does what the kubelet does with $(NAME).
+// expand replaces $(NAME) like the kubelet.
 func expand(args []string) []string {
 	out := slices.Clone(args)
 	for i := range out {
@@ -115,7 +119,7 @@ func (s *stage) kubeconfig(t *testing.T, namespace, account string) string {
 	return file
 }
 
-// soon asks until there is nothing to complain of.
+// soon retries until there is no error.
 func soon(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	begun := time.Now()
@@ -132,7 +136,7 @@ func soon(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// shortDir has a short path: those of sockets may not exceed 107 octets.
+// shortDir creates a folder with a short path: socket paths must not exceed 107 bytes.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "egress-")
@@ -143,7 +147,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// freePort is an address of loopback that nobody listens on yet.
+// freePort returns an address of loopback on which nothing listens yet.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,14 +189,15 @@ func (u *upstream) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 	m := new(dns.Msg)
 	m.SetReply(r)
 	if q := r.Question[0]; q.Qtype == dns.TypeA {
-		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1}, A: net.ParseIP(*u.address.Load())}}
+		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1},
+			A: net.ParseIP(*u.address.Load())}}
 	}
 	_ = w.WriteMsg(m)
 }
 
 var shBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// certificates makes those of both sides, by the commands in the documentation.
+// certificates creates those of both sides, with the commands in the documentation.
 func (s *stage) certificates(t *testing.T) {
 	t.Helper()
 	for _, m := range shBlock.FindAllStringSubmatch(string(read(t, root+"/docs/egress.md")), -1) {
@@ -209,8 +214,8 @@ func (s *stage) certificates(t *testing.T) {
 	t.Fatal("docs/egress.md does not say how certificates are made")
 }
 
-// startCoreDNS runs CoreDNS with the Corefile of the examples. Its other plugins read the cluster as an administrator, since what they may
-// is not our business.
+// startCoreDNS runs CoreDNS with the Corefile of the examples. Its other plugins read the cluster as an administrator,
+// since their rights are not tested here.
 func (s *stage) startCoreDNS(t *testing.T) *server.Process {
 	t.Helper()
 	admin, tls := s.file("admin.conf"), s.file("egress-tls")
@@ -225,7 +230,8 @@ func (s *stage) startCoreDNS(t *testing.T) *server.Process {
 		{"pods insecure", "kubeconfig " + admin},
 		{"prometheus :9153", "prometheus 127.0.0.1:0"},
 		{"agents service", "agents " + s.hold + "\n        agents service"},
-		{"/etc/nameplane-tls/tls.crt /etc/nameplane-tls/tls.key /etc/nameplane-tls/ca.crt", tls + "/nameplane-coredns.crt " + tls + "/nameplane-coredns.key " + tls + "/ca.crt"},
+		{"/etc/nameplane-tls/tls.crt /etc/nameplane-tls/tls.key /etc/nameplane-tls/ca.crt", tls + "/nameplane-coredns.crt " +
+			tls + "/nameplane-coredns.key " + tls + "/ca.crt"},
 		{"forward . /etc/resolv.conf", "forward . " + s.upstream.addr},
 	})
 	return p
@@ -241,7 +247,8 @@ func (s *stage) tryCorefiles(t *testing.T) {
 		t.Error("docs/egress.md has no Corefile")
 	}
 	for _, m := range all {
-		p, _ := s.coredns(t, m[1], [][2]string{{"namespaces openshift-ovn-kubernetes", "namespaces ovn-kubernetes"}, {"forward . 192.0.2.53", "forward . " + s.upstream.addr}})
+		p, _ := s.coredns(t, m[1], [][2]string{{"namespaces openshift-ovn-kubernetes", "namespaces ovn-kubernetes"},
+			{"forward . 192.0.2.53", "forward . " + s.upstream.addr}})
 		p.Stop()
 	}
 }
@@ -252,7 +259,8 @@ func (s *stage) coredns(t *testing.T, text string, changes [][2]string) (p *serv
 	at = freePort(t)
 	_, port, _ := net.SplitHostPort(at)
 	for _, change := range append(changes, [2]string{".:53 {", ".:" + port + " {\n    bind 127.0.0.1"},
-		[2]string{"ocp_dnsnameresolver {", "ocp_dnsnameresolver {\n        kubeconfig " + s.kubeconfig(t, "kube-system", "coredns")}) {
+		[2]string{"ocp_dnsnameresolver {", "ocp_dnsnameresolver {\n        kubeconfig " +
+			s.kubeconfig(t, "kube-system", "coredns")}) {
 		if strings.Count(text, change[0]) != 1 {
 			t.Fatalf("the Corefile has not one %q", change[0])
 		}

@@ -38,7 +38,7 @@ const (
 	managerUser    = "system:serviceaccount:" + ovnNamespace + ":" + managerAccount
 )
 
-// managed is a cluster with our definitions and rights, and an administrator's view of it.
+// managed is a cluster with our definitions and rights, and an administrator's client.
 type managed struct {
 	*cluster.Cluster
 	admin client.Client
@@ -61,7 +61,8 @@ func startManaged(t *testing.T) *managed {
 func managedScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(s), eventsv1.AddToScheme(s), apiv1.AddToScheme(s), v1alpha1.AddToScheme(s), dnsv1alpha1.AddToScheme(s)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), eventsv1.AddToScheme(s), apiv1.AddToScheme(s), v1alpha1.AddToScheme(s),
+		dnsv1alpha1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -78,13 +79,15 @@ func (m *managed) run(t *testing.T, o manager.Options) (stop func()) {
 	var log bytes.Buffer
 	handler := slog.NewTextHandler(&log, nil)
 	o.Log, o.Namespace, o.Metrics = slog.New(handler), ovnNamespace, prometheus.NewRegistry()
-	lease, renew := time.Minute, 45*time.Second // by default a manager ends when it hears nothing for 10 s: an API server may take that to start
+	// a manager ends after 10 s without the API server by default, and the server may need that long to start
+	lease, renew := time.Minute, 45*time.Second
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		LeaseDuration: &lease, RenewDeadline: &renew,
 		Controller: config.Controller{SkipNameValidation: new(true)}, // several managers run in one process
 		Scheme:     managedScheme(t), Cache: manager.Cache(o), Logger: logr.FromSlogHandler(handler),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		LeaderElection: true, LeaderElectionID: manager.LeaderElectionID, LeaderElectionNamespace: ovnNamespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: true, LeaderElectionID: manager.LeaderElectionID, LeaderElectionNamespace: ovnNamespace,
+		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +116,8 @@ func (m *managed) run(t *testing.T, o manager.Options) (stop func()) {
 	return stop
 }
 
-// soon asks until there is nothing to complain of. What is asked for comes within milliseconds; the limit is for a machine that
-// compiles something else beside it.
+// soon retries until there is no error. It takes milliseconds; the limit is for a machine that compiles something else
+// at the same time.
 func soon(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	begun := time.Now()
@@ -131,7 +134,7 @@ func soon(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// put makes the EgressFirewall of a namespace allow these names and nothing else.
+// put sets the names that the EgressFirewall of a namespace allows.
 func (m *managed) put(t *testing.T, namespace string, names ...string) *apiv1.EgressFirewall {
 	t.Helper()
 	if err := m.CreateNamespace(namespace, nil); err != nil {
@@ -144,9 +147,11 @@ func (m *managed) put(t *testing.T, namespace string, names ...string) *apiv1.Eg
 	}
 	ef.Namespace, ef.Name, ef.Spec.Egress = namespace, "default", nil
 	for _, name := range names {
-		ef.Spec.Egress = append(ef.Spec.Egress, apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: name}})
+		ef.Spec.Egress = append(ef.Spec.Egress,
+			apiv1.EgressFirewallRule{Type: "Allow", To: apiv1.EgressFirewallDestination{DNSName: name}})
 	}
-	ef.Spec.Egress = append(ef.Spec.Egress, apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}})
+	ef.Spec.Egress = append(ef.Spec.Egress,
+		apiv1.EgressFirewallRule{Type: "Deny", To: apiv1.EgressFirewallDestination{CIDRSelector: "0.0.0.0/0"}})
 	if err != nil {
 		err = m.admin.Create(t.Context(), ef)
 	} else {
@@ -165,7 +170,7 @@ func (m *managed) remove(t *testing.T, obj client.Object) {
 	}
 }
 
-// resolvers are the DNSNameResolvers there are.
+// resolvers returns the existing DNSNameResolvers.
 func (m *managed) resolvers(t *testing.T) []v1alpha1.DNSNameResolver {
 	t.Helper()
 	var list v1alpha1.DNSNameResolverList
@@ -192,7 +197,7 @@ func (m *managed) want(t *testing.T, what string, names ...string) {
 	})
 }
 
-// say is what an agent does: one part of a status, as its zone.
+// say writes one part of a status as an agent of a zone does.
 func (m *managed) say(t *testing.T, obj client.Object, kind, zone string, status map[string]any) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
@@ -203,14 +208,16 @@ func (m *managed) say(t *testing.T, obj client.Object, kind, zone string, status
 	u.SetGroupVersionKind(gvk.GroupVersion().WithKind(kind))
 	u.SetNamespace(obj.GetNamespace())
 	u.SetName(obj.GetName())
-	if err := m.admin.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(zone), client.ForceOwnership); err != nil {
+	if err := m.admin.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(zone),
+		client.ForceOwnership); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (m *managed) node(t *testing.T, name, zone string) *corev1.Node {
 	t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"k8s.ovn.org/zone-name": zone}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Annotations: map[string]string{"k8s.ovn.org/zone-name": zone}}}
 	if err := m.admin.Create(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}

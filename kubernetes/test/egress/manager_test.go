@@ -34,7 +34,8 @@ func TestManager(t *testing.T) {
 	t.Run("API server down", func(t *testing.T) { testAPIDown(t, m) })
 }
 
-// testLifecycle is cases 2, 3, 52, 53, 57 and 58.
+// testLifecycle checks that objects are created, shared, created again and deleted with the rules for their names, in
+// any case.
 func testLifecycle(t *testing.T, m *managed) {
 	defer m.run(t, manager.Options{})()
 	a := m.put(t, "a", "www.example.com", "WWW.example.com.", "*.example.com")
@@ -66,7 +67,8 @@ func testLifecycle(t *testing.T, m *managed) {
 		return errors.New("it is not there")
 	})
 	for _, name := range []string{"www.example.com.", "mine.example.com."} {
-		extra := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: ovnNamespace, GenerateName: "mine-"}, Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(name)}}
+		extra := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: ovnNamespace, GenerateName: "mine-"},
+			Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(name)}}
 		if err := m.admin.Create(t.Context(), extra); err != nil {
 			t.Fatal(err)
 		}
@@ -76,15 +78,16 @@ func testLifecycle(t *testing.T, m *managed) {
 	m.want(t, "all gone")
 }
 
-// testManagedFields sees that the API server does not keep who set which field of a wildcard's object, also after somebody has applied
-// something to it, and does keep it of others.
+// testManagedFields checks that the API server stores no managed fields of a wildcard's object, even after an apply,
+// and does store those of other objects.
 func testManagedFields(t *testing.T, m *managed) {
 	defer m.run(t, manager.Options{})()
 	a := m.put(t, "a", "www.example.com", "*.example.com")
 	m.want(t, "two names", "www.example.com.", "*.example.com.")
 	forgotten := func() error {
 		for _, r := range m.resolvers(t) {
-			if r.Spec.Name == "*.example.com." && len(r.ManagedFields) > 0 || r.Spec.Name == "www.example.com." && len(r.ManagedFields) == 0 {
+			if r.Spec.Name == "*.example.com." && len(r.ManagedFields) > 0 || r.Spec.Name == "www.example.com." &&
+				len(r.ManagedFields) == 0 {
 				return fmt.Errorf("%s has %d lists of fields", r.Spec.Name, len(r.ManagedFields))
 			}
 		}
@@ -95,15 +98,19 @@ func testManagedFields(t *testing.T, m *managed) {
 		if r.Spec.Name != "*.example.com." {
 			continue
 		}
-		const learned = `{"status":{"resolvedNames":[{"dnsName":"a.example.com.","resolvedAddresses":[{"ip":"192.0.2.1","ttlSeconds":5,"lastLookupTime":"2030-01-01T00:00:00Z"}]}]}}`
-		if err := m.admin.Status().Patch(t.Context(), &r, client.RawPatch(types.MergePatchType, []byte(learned))); err != nil {
+		const learned = `{"status":{"resolvedNames":[{"dnsName":"a.example.com.","resolvedAddresses":[` +
+			`{"ip":"192.0.2.1","ttlSeconds":5,"lastLookupTime":"2030-01-01T00:00:00Z"}]}]}}`
+		if err := m.admin.Status().Patch(t.Context(), &r,
+			client.RawPatch(types.MergePatchType, []byte(learned))); err != nil {
 			t.Fatal(err)
 		}
 		if err := forgotten(); err != nil {
 			t.Errorf("after a write of the status: %v", err)
 		}
-		applied := fmt.Sprintf(`{"apiVersion":%q,"kind":"DNSNameResolver","metadata":{"name":%q,"namespace":%q,"labels":{"x":"y"}}}`, v1alpha1.GroupVersion, r.Name, r.Namespace)
-		if err := m.admin.Patch(t.Context(), &r, client.RawPatch(types.ApplyPatchType, []byte(applied)), client.FieldOwner("somebody")); err != nil {
+		applied := fmt.Sprintf(`{"apiVersion":%q,"kind":"DNSNameResolver",`+
+			`"metadata":{"name":%q,"namespace":%q,"labels":{"x":"y"}}}`, v1alpha1.GroupVersion, r.Name, r.Namespace)
+		if err := m.admin.Patch(t.Context(), &r, client.RawPatch(types.ApplyPatchType, []byte(applied)),
+			client.FieldOwner("somebody")); err != nil {
 			t.Fatal(err)
 		}
 		if len(r.Status.ResolvedNames) != 1 || r.Labels["x"] != "y" {
@@ -115,10 +122,10 @@ func testManagedFields(t *testing.T, m *managed) {
 	m.want(t, "all gone")
 }
 
-// colliding are names with one hash.
+// colliding are names with the same hash.
 var colliding = []string{"v2cyta.example.com.", "kgxe1a.example.com.", "gt2mcb.example.com."}
 
-// testCollision is case 59: all names have the hashes of one, and a manager that starts later finds what it needs in the objects.
+// testCollision checks names that all have the same hashes, and that a manager that starts later finds their objects.
 func testCollision(t *testing.T, m *managed) {
 	stop := m.run(t, manager.Options{})
 	ef := m.put(t, "a", colliding[:2]...)
@@ -129,7 +136,8 @@ func testCollision(t *testing.T, m *managed) {
 	m.put(t, "a", colliding...)
 	m.want(t, "a third, by another manager", colliding...)
 	for _, b := range before {
-		if !slices.ContainsFunc(m.resolvers(t), func(r v1alpha1.DNSNameResolver) bool { return r.UID == b.UID && r.Spec.Name == b.Spec.Name }) {
+		if !slices.ContainsFunc(m.resolvers(t),
+			func(r v1alpha1.DNSNameResolver) bool { return r.UID == b.UID && r.Spec.Name == b.Spec.Name }) {
 			t.Errorf("%s of %s did not stay", b.Name, b.Spec.Name)
 		}
 	}
@@ -142,7 +150,7 @@ func testCollision(t *testing.T, m *managed) {
 	m.want(t, "all gone")
 }
 
-// testStatus is cases 4, 7, 8 and 9 (D17), and the sum of what zones say.
+// testStatus checks the messages about invalid rules, and the summary of the reports of zones.
 func testStatus(t *testing.T, m *managed) {
 	defer m.run(t, manager.Options{})()
 	const wrong, right = "EgressFirewall Rules not correctly applied", "EgressFirewall Rules applied"
@@ -180,14 +188,14 @@ func testStatus(t *testing.T, m *managed) {
 		if err := m.admin.List(t.Context(), &list, client.InNamespace("a")); err != nil {
 			return err
 		}
-		told := 0
+		reported := 0
 		for _, e := range list.Items {
 			if e.Reason == "InvalidRule" && e.Regarding.Name == "default" && strings.HasPrefix(e.Note, "spec.egress[") {
-				told++
+				reported++
 			}
 		}
-		if told != 2 {
-			return fmt.Errorf("%d events, %d of them about rules", len(list.Items), told)
+		if reported != 2 {
+			return fmt.Errorf("%d events, %d of them about rules", len(list.Items), reported)
 		}
 		return nil
 	})
@@ -203,7 +211,7 @@ func testStatus(t *testing.T, m *managed) {
 	m.want(t, "all gone")
 }
 
-// testMirror is the older API, with two agents that report.
+// testMirror checks the older API, with two agents that report.
 func testMirror(t *testing.T, m *managed) {
 	defer m.run(t, manager.Options{DNSNames: true})()
 	n1, n2 := m.node(t, "n1", "east"), m.node(t, "n2", "west")
@@ -235,15 +243,18 @@ func testMirror(t *testing.T, m *managed) {
 		if err := m.admin.Get(t.Context(), client.ObjectKeyFromObject(&r), &r); err != nil {
 			t.Fatal(err)
 		}
-		r.Status.ResolvedNames = append(r.Status.ResolvedNames, v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name),
-			ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: ip, TTLSeconds: 5, LastLookupTime: &metav1.Time{Time: time.Now()}}}})
+		r.Status.ResolvedNames = append(r.Status.ResolvedNames,
+			v1alpha1.DNSNameResolverResolvedName{DNSName: v1alpha1.DNSName(name),
+				ResolvedAddresses: []v1alpha1.DNSNameResolverResolvedAddress{{IP: ip, TTLSeconds: 5,
+					LastLookupTime: &metav1.Time{Time: time.Now()}}}})
 		if err := m.admin.Status().Update(t.Context(), &r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	programmed := func(zone string) {
 		t.Helper()
-		m.say(t, d, "EgressFirewallDNSName", zone, map[string]any{"programmed": []any{map[string]any{"zone": zone, "addressesVersion": d.Status.AddressesVersion}}})
+		m.say(t, d, "EgressFirewallDNSName", zone,
+			map[string]any{"programmed": []any{map[string]any{"zone": zone, "addressesVersion": d.Status.AddressesVersion}}})
 	}
 	const a, b = "a.example.com.", "b_c.example.com."
 	is("nothing learned", 0)
@@ -265,15 +276,17 @@ func testMirror(t *testing.T, m *managed) {
 	m.remove(t, ef)
 	m.want(t, "all gone")
 	soon(t, "the mirror too", func() error {
-		if err := m.admin.Get(t.Context(), client.ObjectKeyFromObject(&r), d); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := m.admin.Get(t.Context(), client.ObjectKeyFromObject(&r), d); client.IgnoreNotFound(err) != nil ||
+			err == nil {
 			return fmt.Errorf("it is there (%v)", err)
 		}
 		return nil
 	})
 }
 
-// testAPIDown takes the API server away from a manager, which must go on when it is back, and must see what went while it did not run
-// itself. It is last: a server that has just started knows no rights yet, and refuses what it grants a moment later.
+// testAPIDown stops the API server of a manager. The manager must continue when it is back, and must see what was
+// deleted while it did not run itself. This test is last: a server that has just started knows no roles yet, and
+// forbids what it grants a moment later.
 func testAPIDown(t *testing.T, m *managed) {
 	stop := m.run(t, manager.Options{})
 	ef := m.put(t, "a", "www.example.com")
@@ -290,7 +303,7 @@ func testAPIDown(t *testing.T, m *managed) {
 	m.want(t, "what went while no manager ran")
 }
 
-// testTurns has two managers, of which the second works when the first has ended.
+// testTurns has two managers, of which the second one becomes the leader when the first one has ended.
 func testTurns(t *testing.T, m *managed) {
 	first := m.run(t, manager.Options{})
 	ef := m.put(t, "a", "www.example.com")
@@ -303,8 +316,8 @@ func testTurns(t *testing.T, m *managed) {
 	m.want(t, "all gone")
 }
 
-// testRights reads in the audit log that the account was never refused anything, and that it asks the API server for nothing that
-// its cache has: it follows what it reads, and what it writes is seldom.
+// testRights checks in the audit log that no request of the account was forbidden, and that it reads nothing from the
+// API server that its cache has. It watches what it reads, and writes rarely.
 func testRights(t *testing.T, m *managed) {
 	all, err := m.Requests()
 	if err != nil {
@@ -324,7 +337,8 @@ func testRights(t *testing.T, m *managed) {
 		}
 	}
 	t.Logf("requests of the manager: %v", n)
-	for what, most := range map[string]int{"patch egressfirewalls": 12, "patch egressfirewalldnsnames": 12, "create dnsnameresolvers": 30, "delete dnsnameresolvers": 30} {
+	for what, most := range map[string]int{"patch egressfirewalls": 12, "patch egressfirewalldnsnames": 12,
+		"create dnsnameresolvers": 30, "delete dnsnameresolvers": 30} {
 		if n[what] == 0 || n[what] > most {
 			t.Errorf("%d times %s, want some and at most %d", n[what], what, most)
 		}

@@ -51,7 +51,7 @@ type plugged struct {
 	*managed
 	upstream string
 	mu       sync.Mutex
-	answers  map[string]string // of "name TYPE": records; others do not exist
+	answers  map[string]string // records by "name TYPE"; other names do not exist
 }
 
 func (p *plugged) set(question, records string) {
@@ -67,33 +67,35 @@ func (p *plugged) serveUpstream(t *testing.T) string {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	s := &dns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
-		p.mu.Lock()
-		records, ok := p.answers[strings.ToLower(r.Question[0].Name)+" "+dns.TypeToString[r.Question[0].Qtype]]
-		p.mu.Unlock()
-		m := new(dns.Msg)
-		m.SetReply(r)
-		if !ok {
-			m.Rcode = dns.RcodeNameError
-		}
-		for line := range strings.Lines(records) {
-			if rr, err := dns.NewRR(line); err == nil {
-				m.Answer = append(m.Answer, rr)
+	s := &dns.Server{PacketConn: pc, NotifyStartedFunc: func() { close(started) },
+		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+			p.mu.Lock()
+			records, ok := p.answers[strings.ToLower(r.Question[0].Name)+" "+dns.TypeToString[r.Question[0].Qtype]]
+			p.mu.Unlock()
+			m := new(dns.Msg)
+			m.SetReply(r)
+			if !ok {
+				m.Rcode = dns.RcodeNameError
 			}
-		}
-		_ = w.WriteMsg(m)
-	})}
+			for line := range strings.Lines(records) {
+				if rr, err := dns.NewRR(line); err == nil {
+					m.Answer = append(m.Answer, rr)
+				}
+			}
+			_ = w.WriteMsg(m)
+		})}
 	go func() { _ = s.ActivateAndServe() }()
 	<-started
 	t.Cleanup(func() { _ = s.Shutdown() })
 	return pc.LocalAddr().String()
 }
 
-// coredns starts a CoreDNS with lines for the directive, and returns what asks it.
+// coredns starts a CoreDNS with lines for the directive, and returns a function that queries it.
 func (p *plugged) coredns(t *testing.T, lines string) (ask func(question string) *dns.Msg) {
 	t.Helper()
 	if !slices.Contains(dnsserver.Directives, dnsnameresolver.Name) {
-		dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives), slices.Index(dnsserver.Directives, "cache"), dnsnameresolver.Name)
+		dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives), slices.Index(dnsserver.Directives, "cache"),
+			dnsnameresolver.Name)
 	}
 	caddy.Quiet, dnsserver.Quiet = true, true
 	cfg, err := p.ConfigFor("kube-system", "coredns")
@@ -104,7 +106,8 @@ func (p *plugged) coredns(t *testing.T, lines string) (ask func(question string)
 	if err := p.Kubeconfig(cfg, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(".:0 {\n bind 127.0.0.1\n %s {\n namespaces %s\n kubeconfig %s\n %s\n }\n cache 30\n forward . %s\n}\n", dnsnameresolver.Name, ovnNamespace, kubeconfig, lines, p.upstream)
+	text := fmt.Sprintf(".:0 {\n bind 127.0.0.1\n %s {\n namespaces %s\n kubeconfig %s\n %s\n }\n cache 30\n forward . "+
+		"%s\n}\n", dnsnameresolver.Name, ovnNamespace, kubeconfig, lines, p.upstream)
 	i, err := caddy.Start(caddy.CaddyfileInput{Contents: []byte(text), Filepath: "Corefile", ServerTypeName: "dns"})
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +132,11 @@ func (p *plugged) coredns(t *testing.T, lines string) (ask func(question string)
 	}
 }
 
-// create makes the object of a pattern, and returns its key.
+// create creates the object of a pattern, and returns its key.
 func (p *plugged) create(t *testing.T, pattern string) types.NamespacedName {
 	t.Helper()
-	o := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: ovnNamespace, Name: enforce.ObjectName(must.Pattern(pattern), 0)},
+	o := &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: ovnNamespace,
+		Name: enforce.ObjectName(must.Pattern(pattern), 0)},
 		Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(pattern)}}
 	if err := p.admin.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -140,7 +144,7 @@ func (p *plugged) create(t *testing.T, pattern string) types.NamespacedName {
 	return client.ObjectKeyFromObject(o)
 }
 
-// status is that of an object in words, with the names in order: each with its addresses, failures and reason.
+// status formats the status of an object, with the names in order: each with its addresses, failures and reason.
 func (p *plugged) status(key types.NamespacedName) (string, *v1alpha1.DNSNameResolver, error) {
 	o := &v1alpha1.DNSNameResolver{}
 	if err := p.admin.Get(context.Background(), key, o); err != nil {
@@ -175,7 +179,8 @@ func (p *plugged) wantStatus(t *testing.T, what string, key types.NamespacedName
 	})
 }
 
-// testEntries: the first write, another entry, a change of one, a failure, underscores, and a name that was asked for too early.
+// testEntries checks the first write, another entry, a change of an entry, a failure, underscores, and a name that was
+// queried too early.
 func testEntries(t *testing.T, p *plugged) {
 	ask := p.coredns(t, "minTTL 1\nfailureThreshold 2")
 	p.set("early.one.test. A", "early.one.test. 300 A 192.0.2.1")
@@ -190,7 +195,8 @@ func testEntries(t *testing.T, p *plugged) {
 	ask("a.one.test. AAAA")
 	p.wantStatus(t, "another address", key, "a.one.test. 192.0.2.2 2001:db8::2 NOERROR; early.one.test. 192.0.2.1 NOERROR")
 	ask("_b.one.test. A")
-	p.wantStatus(t, "an underscore", key, "_b.one.test. 192.0.2.3 NOERROR; a.one.test. 192.0.2.2 2001:db8::2 NOERROR; early.one.test. 192.0.2.1 NOERROR")
+	p.wantStatus(t, "an underscore", key,
+		"_b.one.test. 192.0.2.3 NOERROR; a.one.test. 192.0.2.2 2001:db8::2 NOERROR; early.one.test. 192.0.2.1 NOERROR")
 	p.mu.Lock()
 	delete(p.answers, "_b.one.test. A")
 	p.mu.Unlock()
@@ -204,7 +210,7 @@ func testEntries(t *testing.T, p *plugged) {
 	})
 }
 
-// testBurst is D24: 100 fresh names under one wildcard, in one second, half of them seen by each of two replicas.
+// testBurst queries 100 new names under one wildcard in one second, half of them at each of two replicas.
 func testBurst(t *testing.T, p *plugged) {
 	first, second := p.coredns(t, ""), p.coredns(t, "")
 	key := p.create(t, "*.two.test.")
@@ -224,7 +230,8 @@ func testBurst(t *testing.T, p *plugged) {
 	began := time.Now()
 	for i := range 100 {
 		[]func(string) *dns.Msg{first, second}[i%2](fmt.Sprintf("n%02d.two.test. A", i))
-		time.Sleep(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond))) // the pace that the stock plugin lost 85 of 100 at
+		// the rate at which the stock plugin lost 85 of 100 names
+		time.Sleep(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond)))
 	}
 	defer func() { t.Logf("writes of all replicas so far: %v", statusWrites(t)) }()
 	soon(t, "all hundred names", func() error {
@@ -238,7 +245,7 @@ func testBurst(t *testing.T, p *plugged) {
 	})
 }
 
-// testSameNames: replicas that see the same answers at once agree, and nothing is there twice.
+// testSameNames checks that replicas that see the same answers at once agree, without duplicates.
 func testSameNames(t *testing.T, p *plugged) {
 	replicas := []func(string) *dns.Msg{p.coredns(t, ""), p.coredns(t, ""), p.coredns(t, "")}
 	key := p.create(t, "*.three.test.")
@@ -260,10 +267,13 @@ func testSameNames(t *testing.T, p *plugged) {
 	p.wantStatus(t, "what three replicas saw", key, strings.Join(want, "; "))
 }
 
-// testRefusedAddress is case 30, with the Events that tell of it. What are nodes, pods and services the cluster says itself.
+// testRefusedAddress checks that refused addresses are not learned, and the Events about them. The cluster defines the
+// addresses of nodes, pods and services.
 func testRefusedAddress(t *testing.T, p *plugged) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "four"}, Spec: corev1.NodeSpec{PodCIDR: "10.4.0.0/24", PodCIDRs: []string{"10.4.0.0/24"}},
-		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.40"}, {Type: corev1.NodeExternalIP, Address: "192.0.2.41"}}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "four"},
+		Spec: corev1.NodeSpec{PodCIDR: "10.4.0.0/24", PodCIDRs: []string{"10.4.0.0/24"}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.40"},
+			{Type: corev1.NodeExternalIP, Address: "192.0.2.41"}}}}
 	if err := p.admin.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +284,8 @@ func testRefusedAddress(t *testing.T, p *plugged) {
 		}
 		return records
 	}
-	p.set("a.four.test. A", addrs("169.254.169.254", "10.96.0.1", "10.96.77.7", "192.0.2.40", "192.0.2.41", "10.4.0.9", "198.51.100.1", "192.0.2.1"))
+	p.set("a.four.test. A", addrs("169.254.169.254", "10.96.0.1", "10.96.77.7", "192.0.2.40", "192.0.2.41", "10.4.0.9",
+		"198.51.100.1", "192.0.2.1"))
 	key := p.create(t, "a.four.test.")
 	learns := func(what, want string, ask func(string) *dns.Msg) {
 		t.Helper()
@@ -287,8 +298,10 @@ func testRefusedAddress(t *testing.T, p *plugged) {
 		})
 	}
 	learns("the object to be known", "192.0.2.1", ask)
-	p.wantRefusals(t, key.Name, "a cloud metadata address", "an address of a service", "an address of a node", "an address of a pod", "in a range that is refused")
-	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.42"}}}}
+	p.wantRefusals(t, key.Name, "a cloud metadata address", "an address of a service", "an address of a node",
+		"an address of a pod", "in a range that is refused")
+	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.42"}}}}
 	if err := p.admin.Create(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +315,7 @@ func testRefusedAddress(t *testing.T, p *plugged) {
 	learns("exceptions to be made", "192.0.2.1 10.96.0.1 10.96.77.7 192.0.2.40 192.0.2.41 198.51.100.1", permitting)
 }
 
-// refusals tells whether there is one Event for each of the causes, and no other.
+// refusals reports whether there is exactly one Event for each of the reasons.
 func (p *plugged) refusals(name string, causes ...string) error {
 	var l corev1.EventList
 	if err := p.admin.List(context.Background(), &l, client.InNamespace(ovnNamespace)); err != nil {
@@ -310,7 +323,8 @@ func (p *plugged) refusals(name string, causes ...string) error {
 	}
 	var got []string
 	for _, e := range l.Items {
-		if _, why, ok := strings.Cut(e.Message, "which is not allowed: "); ok && e.Reason == "AddressRefused" && e.InvolvedObject.Name == name {
+		if _, why, ok := strings.Cut(e.Message, "which is not allowed: "); ok && e.Reason == "AddressRefused" &&
+			e.InvolvedObject.Name == name {
 			got = append(got, why)
 		}
 	}
@@ -327,7 +341,7 @@ func (p *plugged) wantRefusals(t *testing.T, name string, causes ...string) {
 	soon(t, "Events", func() error { return p.refusals(name, causes...) })
 }
 
-// testStatusBounds is case 40: many names do not make an object that the API server cannot keep.
+// testStatusBounds checks that many names do not make an object that the API server cannot store.
 func testStatusBounds(t *testing.T, p *plugged) {
 	ask := p.coredns(t, "")
 	key := p.create(t, "*.five.test.")
@@ -371,7 +385,7 @@ func testStatusBounds(t *testing.T, p *plugged) {
 	}
 }
 
-// statusWrites counts the writes of all replicas of this process, by result.
+// statusWrites returns the number of writes of all replicas of this process, by result.
 func statusWrites(t *testing.T) map[string]float64 {
 	t.Helper()
 	all, err := prometheus.DefaultGatherer.Gather()

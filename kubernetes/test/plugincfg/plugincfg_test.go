@@ -1,4 +1,4 @@
-// Package plugincfg builds a CoreDNS as the plugin's README says: by a line in plugin.cfg.
+// Package plugincfg builds a CoreDNS as the plugin's README describes, with a line in plugin.cfg.
 package plugincfg
 
 import (
@@ -13,7 +13,7 @@ import (
 
 const readme = "../../plugin/dnsnameresolver/README.md"
 
-// block returns the one block of the README in a language.
+// block returns the only block of the README in a language.
 func block(t *testing.T, lang string) string {
 	t.Helper()
 	text, err := os.ReadFile(readme)
@@ -27,7 +27,8 @@ func block(t *testing.T, lang string) string {
 	return found[0][1]
 }
 
-// TestPluginCfg compiles the plugin into the release of CoreDNS that this module requires, with the commands of the README.
+// TestPluginCfg compiles the plugin into the release of CoreDNS that this module requires, with the commands of the
+// README.
 func TestPluginCfg(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "coredns")
 	release := strings.TrimSpace(run(t, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/coredns/coredns"))
@@ -68,7 +69,7 @@ func edit(t *testing.T, file string, change func(string) string) {
 	}
 }
 
-// run returns what a command prints to its standard output. CoreDNS is not a module of this workspace.
+// run returns the standard output of a command. CoreDNS is not a module of this workspace.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

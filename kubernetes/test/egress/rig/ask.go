@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Asker is a socket in a pod that asks one server, one question after the other.
+// Asker is a socket in a pod that queries one server, one query after the other.
 type Asker struct {
 	conn *net.UDPConn
 	buf  []byte
@@ -23,10 +23,10 @@ func NewAsker(p *cluster.Pod, server netip.AddrPort) (*Asker, error) {
 	return &Asker{conn: c, buf: make([]byte, 4096)}, err
 }
 
-// Close closes it.
+// Close closes the socket.
 func (a *Asker) Close() { _ = a.conn.Close() }
 
-// Ask asks once, and tells how long the answer took.
+// Ask sends a query, and returns the reply and its duration.
 func (a *Asker) Ask(name string, qtype uint16, limit time.Duration) (*dns.Msg, time.Duration, error) {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
 	q.SetEdns0(1232, false)
@@ -54,8 +54,9 @@ func (a *Asker) Ask(name string, qtype uint16, limit time.Duration) (*dns.Msg, t
 	}
 }
 
-// Ask asks a server from a pod, once, and tells how long the answer took.
-func Ask(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit time.Duration) (*dns.Msg, time.Duration, error) {
+// Ask queries a server from a pod once, and returns the reply and its duration.
+func Ask(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit time.Duration) (*dns.Msg,
+	time.Duration, error) {
 	a, err := NewAsker(p, server)
 	if err != nil {
 		return nil, 0, err
@@ -64,7 +65,7 @@ func Ask(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit
 	return a.Ask(name, qtype, limit)
 }
 
-// Addrs are the addresses in an answer.
+// Addrs returns the addresses in a reply.
 func Addrs(m *dns.Msg) []netip.Addr {
 	var out []netip.Addr
 	for _, rr := range m.Answer {
@@ -82,15 +83,15 @@ func Addrs(m *dns.Msg) []netip.Addr {
 	return out
 }
 
-// Tried is how a pod fared that asked for a name and connected.
+// Tried is the result of a query and a connection of a pod.
 type Tried struct {
 	Addr    netip.Addr
-	Asked   time.Duration // what the answer took
+	Asked   time.Duration // duration of the query
 	Dialed  cluster.Dialed
-	Problem error // of the question
+	Problem error // error of the query
 }
 
-// Try asks for a name and connects at once to the first address, at port 80. The connection is closed.
+// Try queries a name and connects at once to the first address, at port 80. It closes the connection.
 func Try(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit time.Duration) Tried {
 	m, took, err := Ask(p, server, name, qtype, limit)
 	out := Tried{Asked: took, Problem: err}
@@ -110,7 +111,7 @@ func Try(p *cluster.Pod, server netip.AddrPort, name string, qtype uint16, limit
 	return out
 }
 
-// Connects tells whether a pod can open a connection.
+// Connects reports whether a pod can open a connection.
 func Connects(p *cluster.Pod, to netip.Addr, port uint16, limit time.Duration) bool {
 	d := p.Dial(netip.AddrPortFrom(to, port), limit)
 	if d.Conn == nil {

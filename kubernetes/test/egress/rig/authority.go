@@ -14,25 +14,25 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Answer is what the authority says about a name.
+// Answer is the authority's answer for a name.
 type Answer struct {
-	Addrs  []netip.Addr // those of the family that is asked for are told
+	Addrs  []netip.Addr // a reply contains those of the queried family
 	TTL    time.Duration
 	Rcode  int
 	Delay  time.Duration
-	Silent bool // nothing is said at all
+	Silent bool // no reply at all
 }
 
-// Script makes the answers for the names below a suffix.
+// Script returns the answers for the names below a suffix.
 type Script func(name string, now time.Time) Answer
 
-// Authority is a DNS server of the internet that answers as it is told. Names that it was told nothing about do not exist.
+// Authority is a DNS server of the internet that answers from scripts. Names without a script do not exist.
 type Authority struct {
 	Addr, Slow netip.AddrPort
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	scripts map[string]Script
-	last    map[netip.Addr]time.Time // when an address was told last
+	last    map[netip.Addr]time.Time // time of the last answer with an address
 	loss    float64
 	asked   int
 	fresh   uint32
@@ -44,10 +44,10 @@ var (
 	slowAt      = netip.MustParseAddrPort("198.51.100.54:53")
 )
 
-// SlowBy is what the slow address takes.
+// SlowBy is the delay at the slow address.
 const SlowBy = 4 * time.Second
 
-// StartAuthority starts it in the internet.
+// StartAuthority starts an authority in the internet.
 func StartAuthority(t cluster.T, ext *cluster.External) *Authority {
 	t.Helper()
 	a := &Authority{Addr: authorityAt, Slow: slowAt, scripts: map[string]Script{}, last: map[netip.Addr]time.Time{}}
@@ -83,7 +83,7 @@ func StartAuthority(t cluster.T, ext *cluster.External) *Authority {
 	return a
 }
 
-// Script makes f answer for a name and all names below it. The longest suffix decides; nil takes it back.
+// Script sets f for a name and all names below it. The longest suffix decides; nil removes it.
 func (a *Authority) Script(suffix string, f Script) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *Authority) Script(suffix string, f Script) {
 	}
 }
 
-// Say gives one name, and the names below it, one answer.
+// Say sets one answer for a name and the names below it.
 func (a *Authority) Say(name string, answer Answer) {
 	a.Script(name, func(string, time.Time) Answer { return answer })
 }
@@ -110,7 +110,7 @@ func (a *Authority) Fresh(suffix string, ttl time.Duration) {
 	})
 }
 
-// New is an address of each family that nobody had.
+// New returns an unused address of each family.
 func (a *Authority) New() []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,7 +127,7 @@ func (a *Authority) freshLocked() []netip.Addr {
 	return []netip.Addr{netip.AddrFrom4(v4), netip.AddrFrom16(v6)}
 }
 
-// Rotate gives a name n addresses of a pool at a time, and others after each step.
+// Rotate gives a name n addresses of a pool at a time, and other ones after each step.
 func Rotate(pool []netip.Addr, n int, step, ttl time.Duration) Script {
 	begun := time.Now()
 	return func(_ string, now time.Time) Answer {
@@ -140,28 +140,28 @@ func Rotate(pool []netip.Addr, n int, step, ttl time.Duration) Script {
 	}
 }
 
-// Lose makes the authority deaf for a part of the questions that come by UDP.
+// Lose makes the authority ignore a part of the queries by UDP.
 func (a *Authority) Lose(part float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.loss = part
 }
 
-// Asked is how many questions it got.
+// Asked returns the number of queries.
 func (a *Authority) Asked() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.asked
 }
 
-// Told is when an address was in an answer last.
-func (a *Authority) Told(addr netip.Addr) time.Time {
+// LastAnswer returns the time of the last answer with an address.
+func (a *Authority) LastAnswer(addr netip.Addr) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last[addr]
 }
 
-// ServeDNS is part of dns.Handler.
+// ServeDNS implements dns.Handler.
 func (a *Authority) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	if len(q.Question) != 1 {
 		return
@@ -188,7 +188,7 @@ func (a *Authority) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	if w.LocalAddr().Network() == "udp" {
 		m.Truncate(size)
 	}
-	_ = w.WriteMsg(m) // a client that left is not our trouble
+	_ = w.WriteMsg(m) // ignore a client that left
 }
 
 func (a *Authority) answer(q dns.Question, udp bool) Answer {
@@ -227,12 +227,13 @@ func records(q dns.Question, answer Answer) []dns.RR {
 	return out
 }
 
-// soa lets resolvers forget at once that there is nothing.
+// soa has a zero TTL, so that resolvers do not cache negative answers.
 func soa() dns.RR {
-	return &dns.SOA{Hdr: dns.RR_Header{Name: "test.", Class: dns.ClassINET, Rrtype: dns.TypeSOA, Ttl: 1}, Ns: "ns.test.", Mbox: "admin.test.", Serial: 1, Refresh: 60, Retry: 60, Expire: 60, Minttl: 1}
+	return &dns.SOA{Hdr: dns.RR_Header{Name: "test.", Class: dns.ClassINET, Rrtype: dns.TypeSOA, Ttl: 1}, Ns: "ns.test.",
+		Mbox: "admin.test.", Serial: 1, Refresh: 60, Retry: 60, Expire: 60, Minttl: 1}
 }
 
-// Name is a name nobody asked for before.
+// Name returns a name that was never queried before.
 func Name(i int, suffix string) string {
 	return fmt.Sprintf("n%d.%s.", i, strings.TrimSuffix(suffix, "."))
 }

@@ -19,22 +19,22 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Chaos does harm to a system.
+// Chaos injects faults into a system.
 type Chaos struct {
-	Spent map[string]time.Duration // on harm, heal, settle and reach
+	Spent map[string]time.Duration // time spent on faults, restoring, settling and reaching
 
 	sys    *System
 	spaces []string
 	pods   []*cluster.Pod
 	names  int
-	// By the schedule that runs:
+	// State of the current schedule:
 	did    []string
 	mark   string                  // a name that only the last rules of this schedule have
-	asking sync.WaitGroup          // questions that nobody waits for
-	parted map[string]func() error // what brings together who was parted
+	asking sync.WaitGroup          // queries that nothing waits for
+	parted map[string]func() error // functions that restore partitions
 }
 
-// NewChaos makes namespaces with pods to work on, one on each node.
+// NewChaos creates namespaces with a pod on each node.
 func NewChaos(s *System) *Chaos {
 	c := &Chaos{sys: s, Spent: map[string]time.Duration{}, parted: map[string]func() error{}}
 	for i, n := range s.Nodes {
@@ -46,8 +46,8 @@ func NewChaos(s *System) *Chaos {
 	return c
 }
 
-// Schedule does a few things at random, gives everybody time to come back, and compares all that is there with what should be. Then a
-// pod must reach a name that nobody asked for before, and not another address.
+// Schedule performs a few random actions, gives every part time to recover, and compares the state with the wanted one.
+// Then a pod must reach a new name, and must not reach another address.
 func (c *Chaos) Schedule(r *rand.Rand) error {
 	c.did = nil
 	i := r.IntN(len(c.spaces))
@@ -56,7 +56,7 @@ func (c *Chaos) Schedule(r *rand.Rand) error {
 		do   func() error
 	}{
 		{"harm", func() error { return c.harm(r) }},
-		{"heal", c.heal},
+		{"heal", c.restore},
 		{"settle", func() error { return c.settle(i) }},
 		{"reach", func() error { return c.reach(r, i) }},
 	} {
@@ -71,7 +71,8 @@ func (c *Chaos) Schedule(r *rand.Rand) error {
 }
 
 func (c *Chaos) harm(r *rand.Rand) error {
-	acts := []func(*rand.Rand) error{c.edit, c.edit, c.look, c.look, c.kill, c.kill, c.pause, c.cut, c.part, c.row, c.row, c.row, c.object, c.database}
+	acts := []func(*rand.Rand) error{c.edit, c.edit, c.query, c.query, c.kill, c.kill, c.pause, c.cut, c.part, c.row,
+		c.row, c.row, c.object, c.database}
 	for range 3 + r.IntN(4) {
 		if err := acts[r.IntN(len(acts))](r); err != nil {
 			return err
@@ -80,13 +81,14 @@ func (c *Chaos) harm(r *rand.Rand) error {
 	return nil
 }
 
-// settle waits until all that is there is what should be.
+// settle waits until the state is the wanted one.
 func (c *Chaos) settle(i int) error {
 	c.mark = c.name(i)
-	if err := c.sys.SetFirewall(c.spaces[i], append([]string{"allow *." + c.spaces[i] + ".test", "allow " + c.mark}, DenyRest...)...); err != nil {
+	if err := c.sys.SetFirewall(c.spaces[i],
+		append([]string{"allow *." + c.spaces[i] + ".test", "allow " + c.mark}, DenyRest...)...); err != nil {
 		return err
 	}
-	// An agent that has just started keeps what it finds for half a minute.
+	// An agent that has just started keeps existing addresses for half a minute.
 	return Within(Soon, func() error { return c.sys.Check(time.Now().Add(-2 * time.Minute)) })
 }
 
@@ -97,8 +99,9 @@ func (c *Chaos) name(i int) string {
 	return Name(c.names, c.spaces[i]+".test")
 }
 
-// reach is what it is all for. Watches and streams of plugins come back a moment after everything else. A plugin that was cut off may hold
-// answers by a rule that is gone, for as long as it remembers it; one that holds the mark knows the rules of now.
+// reach checks that a pod reaches a new name. Watches and streams of plugins recover a moment after everything else. A
+// plugin that was disconnected may hold answers by a deleted rule while it remembers it; a plugin that holds the mark
+// knows the current rules.
 func (c *Chaos) reach(r *rand.Rand, i int) error {
 	server := c.sys.DNS[r.IntN(len(c.sys.DNS))]
 	if err := Within(Soon, func() error {
@@ -109,8 +112,8 @@ func (c *Chaos) reach(r *rand.Rand, i int) error {
 	}); err != nil {
 		return err
 	}
-	// Waiting for a packet that does not come takes as long whatever else goes on. It is one to a distant network: the switch remembers for a
-	// while that it drops packets to an address and to others that begin with the same bits.
+	// Waiting for a dropped packet takes the same time whatever else happens. The packet goes to a distant network: the
+	// switch caches for a while that it drops packets to an address and to others with the same leading bits.
 	through, to := make(chan bool, 1), netip.AddrFrom4([4]byte{203, 0, 113, byte(c.names)})
 	go func() { through <- Connects(c.pods[i], to, 80, 300*time.Millisecond) }()
 	err := c.reachName(i, server)
@@ -129,16 +132,18 @@ func (c *Chaos) reachName(i int, server *Replica) error {
 		return err
 	}
 	if got.Dialed.Err != nil || got.Dialed.Lost > 0 {
-		return fmt.Errorf("%s of %s, answered by %s in %v: connected in %v, %v, with %d SYNs lost", got.Addr, c.pods[i].Port, server.Pod.Name,
+		return fmt.Errorf("%s of %s, answered by %s in %v: connected in %v, %v, with %d SYNs lost", got.Addr, c.pods[i].Port,
+			server.Pod.Name,
 			got.Asked, got.Dialed.Took, got.Dialed.Err, got.Dialed.Lost)
 	}
 	return nil
 }
 
-// edit changes a firewall, or removes it.
+// edit changes or deletes a firewall.
 func (c *Chaos) edit(r *rand.Rand) error {
 	ns := c.spaces[r.IntN(len(c.spaces))]
-	all := []string{"allow *." + c.spaces[0] + ".test", "allow *." + c.spaces[len(c.spaces)-1] + ".test", "allow www." + ns + ".test tcp/80",
+	all := []string{"allow *." + c.spaces[0] + ".test", "allow *." + c.spaces[len(c.spaces)-1] + ".test", "allow www." +
+		ns + ".test tcp/80",
 		"deny bad." + ns + ".test", "allow 192.0.2.0/24", "deny 0.0.0.0/0", "deny ::/0"}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	rules := all[:r.IntN(len(all)+1)]
@@ -146,8 +151,8 @@ func (c *Chaos) edit(r *rand.Rand) error {
 	return c.sys.SetFirewall(ns, rules...)
 }
 
-// look asks for a name; that there may be no answer now is part of it.
-func (c *Chaos) look(r *rand.Rand) error {
+// query queries a name. There may be no answer now.
+func (c *Chaos) query(r *rand.Rand) error {
 	i := r.IntN(len(c.spaces))
 	name := c.name(i)
 	c.note("ask for %s", name)
@@ -187,7 +192,7 @@ func (c *Chaos) cut(r *rand.Rand) error {
 	return nil
 }
 
-// part takes the way from a CoreDNS to an agent away.
+// part removes the route from a CoreDNS to an agent.
 func (c *Chaos) part(r *rand.Rand) error {
 	from, to := c.sys.DNS[r.IntN(len(c.sys.DNS))], c.sys.Nodes[r.IntN(len(c.sys.Nodes))]
 	c.note("part %s and the agent of %s", from.Pod.Name, to.Node)
@@ -198,17 +203,18 @@ func (c *Chaos) part(r *rand.Rand) error {
 	return nil
 }
 
-// route makes or takes away a route that leads nowhere.
+// route adds or removes a route that leads nowhere.
 func route(from *Replica, verb string, to *Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
-	if out, err := from.Pod.Command(ctx, "ip", "route", verb, "blackhole", to.At.Addr().String()).CombinedOutput(); err != nil {
+	if out, err := from.Pod.Command(ctx, "ip", "route", verb, "blackhole",
+		to.At.Addr().String()).CombinedOutput(); err != nil {
 		return fmt.Errorf("ip route: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// database ends the northbound database, and lets it come back with what it stored.
+// database kills the northbound database, which restarts with its stored data.
 func (c *Chaos) database(r *rand.Rand) error {
 	n := c.sys.Nodes[r.IntN(len(c.sys.Nodes))]
 	c.note("kill the database of %s", n.Node)
@@ -216,7 +222,7 @@ func (c *Chaos) database(r *rand.Rand) error {
 	return n.NBServer.Start()
 }
 
-// row does to a row what a person with ovn-nbctl might.
+// row changes a row as a person with ovn-nbctl might.
 func (c *Chaos) row(r *rand.Rand) error {
 	n := c.sys.Nodes[r.IntN(len(c.sys.Nodes))]
 	rows, _, _, err := n.Rows()
@@ -225,15 +231,18 @@ func (c *Chaos) row(r *rand.Rand) error {
 	}
 	var cmds [][]string
 	for _, s := range rows.Sets {
-		cmds = append(cmds, []string{"--if-exists", "destroy", "Address_Set", s.UUID}, []string{"--if-exists", "clear", "Address_Set", s.UUID, "addresses"},
+		cmds = append(cmds, []string{"--if-exists", "destroy", "Address_Set", s.UUID},
+			[]string{"--if-exists", "clear", "Address_Set", s.UUID, "addresses"},
 			[]string{"--if-exists", "clear", "Address_Set", s.UUID, "external_ids"})
 	}
 	for _, a := range rows.ACLs {
-		cmds = append(cmds, []string{"--if-exists", "set", "ACL", a.UUID, "action=drop"}, []string{"--if-exists", "set", "ACL", a.UUID, "priority=7"},
+		cmds = append(cmds, []string{"--if-exists", "set", "ACL", a.UUID, "action=drop"},
+			[]string{"--if-exists", "set", "ACL", a.UUID, "priority=7"},
 			[]string{"--if-exists", "clear", "ACL", a.UUID, "external_ids"})
 	}
 	for _, g := range rows.Groups {
-		cmds = append(cmds, []string{"--if-exists", "clear", "Port_Group", g.UUID, "acls"}, []string{"--if-exists", "clear", "Port_Group", g.UUID, "ports"})
+		cmds = append(cmds, []string{"--if-exists", "clear", "Port_Group", g.UUID, "acls"},
+			[]string{"--if-exists", "clear", "Port_Group", g.UUID, "ports"})
 	}
 	if len(cmds) == 0 {
 		return nil
@@ -244,7 +253,7 @@ func (c *Chaos) row(r *rand.Rand) error {
 	return err
 }
 
-// object deletes a custom resource, or makes one that no rule asks for.
+// object deletes a custom resource, or creates one without a rule.
 func (c *Chaos) object(r *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
@@ -254,16 +263,17 @@ func (c *Chaos) object(r *rand.Rand) error {
 	}
 	if len(names) == 0 || r.IntN(2) == 0 {
 		c.note("a custom resource of nobody")
-		return c.sys.Admin.Create(ctx, &v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, GenerateName: "dns-"},
-			Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(fmt.Sprintf("n%d.nobody.test.", r.IntN(1000)))}})
+		return c.sys.Admin.Create(ctx,
+			&v1alpha1.DNSNameResolver{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, GenerateName: "dns-"},
+				Spec: v1alpha1.DNSNameResolverSpec{Name: v1alpha1.DNSName(fmt.Sprintf("n%d.nobody.test.", r.IntN(1000)))}})
 	}
 	obj := &names[r.IntN(len(names))]
 	c.note("delete the custom resource of %s", obj.Spec.Name)
 	return client.IgnoreNotFound(c.sys.Admin.Delete(ctx, obj))
 }
 
-// heal brings everything back.
-func (c *Chaos) heal() error {
+// restore ends all faults.
+func (c *Chaos) restore() error {
 	c.asking.Wait()
 	var errs []error
 	for _, undo := range c.parted {
@@ -271,7 +281,7 @@ func (c *Chaos) heal() error {
 	}
 	clear(c.parted)
 	for _, p := range c.sys.Parts() {
-		errs = append(errs, p.API.Heal())
+		errs = append(errs, p.API.Restore())
 		if p.Ended() {
 			errs = append(errs, p.Start())
 		} else {

@@ -15,9 +15,10 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Check tells how what is there differs from what the firewalls say. Every name of a rule has one custom resource, and no other has;
-// the rows of each northbound database are those of the rules, no more and no less; an address set has all addresses of the
-// status, and besides them only such as the authority told after since, for which there may be leases.
+// Check returns the differences between the state and the firewalls. Every name in a rule has one custom resource, and
+// no other name has. The rows of each northbound database are exactly those of the rules. An address set has all
+// addresses of the status. It may also have addresses that the authority returned after since, for which there may be
+// leases.
 func (s *System) Check(since time.Time) error {
 	efs, names, err := s.Desired()
 	if err != nil {
@@ -58,7 +59,7 @@ func parse(efs []apiv1.EgressFirewall) ([]enforce.Firewall, error) {
 	return out, nil
 }
 
-// checkNames compares names of rules with those of custom resources.
+// checkNames compares the names in rules with those of custom resources.
 func checkNames(firewalls []enforce.Firewall, names []v1alpha1.DNSNameResolver) error {
 	have := map[string]int{}
 	for i := range names {
@@ -73,7 +74,8 @@ func checkNames(firewalls []enforce.Firewall, names []v1alpha1.DNSNameResolver) 
 	}
 	for name, n := range have {
 		p, err := enforce.ParsePattern(name, enforce.PatternOptions{})
-		if err != nil || n > 1 || !slices.ContainsFunc(firewalls, func(f enforce.Firewall) bool { return slices.Contains(f.Patterns(), p) }) {
+		if err != nil || n > 1 || !slices.ContainsFunc(firewalls,
+			func(f enforce.Firewall) bool { return slices.Contains(f.Patterns(), p) }) {
 			return fmt.Errorf("%d DNSNameResolvers of %s, which no firewall has, or which should be one", n, name)
 		}
 	}
@@ -98,14 +100,14 @@ func stored(names []v1alpha1.DNSNameResolver) map[enforce.Pattern][]netip.Addr {
 	return out
 }
 
-// Rows are what the northbound database of a node has, the ports of the pods, and what the database can do.
+// Rows returns the rows of a node's northbound database, the ports of the pods, and the features of the database.
 func (n *Node) Rows() (ovn.Rows, map[string][]string, ovn.Features, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
-	return n.look().Have(ctx)
+	return n.database().Read(ctx)
 }
 
-// Learned are the addresses in the sets of a name.
+// Learned returns the addresses in the sets of a name.
 func (n *Node) Learned(name string) ([]netip.Addr, error) {
 	p, err := enforce.ParsePattern(name, enforce.PatternOptions{})
 	if err != nil {
@@ -116,8 +118,9 @@ func (n *Node) Learned(name string) ([]netip.Addr, error) {
 	return learned[p], err
 }
 
-// checkNode plans what would have to be done to make the rows those that they should be, which must be nothing.
-func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enforce.Pattern][]netip.Addr, since time.Time) error {
+// checkNode plans the operations that lead to the wanted rows, of which there must be none.
+func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enforce.Pattern][]netip.Addr,
+	since time.Time) error {
 	have, ports, features, err := n.Rows()
 	if err != nil {
 		return err
@@ -125,7 +128,7 @@ func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enf
 	learned, kept := have.Addresses()
 	for p, addrs := range learned {
 		for _, a := range addrs {
-			if !slices.Contains(status[p], a) && !s.Authority.Told(a).After(since) {
+			if !slices.Contains(status[p], a) && !s.Authority.LastAnswer(a).After(since) {
 				return fmt.Errorf("%s has the address %s, which nobody said it has", p, a)
 			}
 		}
@@ -137,7 +140,8 @@ func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enf
 			}
 		}
 	}
-	w := ovn.World{Firewalls: firewalls, Learned: learned, Kept: kept, Ports: ports, ClusterSubnets: cluster.ClusterSubnets(), V4: true, V6: true}
+	w := ovn.Input{Firewalls: firewalls, Learned: learned, Kept: kept, Ports: ports,
+		ClusterSubnets: cluster.ClusterSubnets(), V4: true, V6: true}
 	want := ovn.Render(w, features)
 	if err := orphans(want, have); err != nil {
 		return err
@@ -158,7 +162,7 @@ func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enf
 	return nil
 }
 
-// orphans looks for rows that no rule has. It does not ask the planner, which may be the one that left them.
+// orphans finds rows that no rule has. It does not use the planner, which may have left them.
 func orphans(want, have ovn.Rows) error {
 	const id, kind = "k8s.ovn.org/id", "k8s.ovn.org/owner-type"
 	wanted := map[string]int{}

@@ -18,23 +18,23 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Tuple is a destination, and what three judges say about it.
+// Tuple is a destination, and the verdicts of explain, ovn-trace and a packet about it.
 type Tuple struct {
 	To        netip.AddrPort
 	Protocol  enforce.Protocol
-	Explained bool // by nameplane-egress explain: allowed
-	Traced    bool // by ovn-trace
-	Passed    bool // a packet got there, and one came back
+	Explained bool // nameplane-egress explain says allowed
+	Traced    bool // ovn-trace says allowed
+	Passed    bool // a packet reached it, and a reply came back
 }
 
 func (t Tuple) String() string {
 	return fmt.Sprintf("%s %s: explained %v, traced %v, passed %v", t.Protocol, t.To, t.Explained, t.Traced, t.Passed)
 }
 
-// passTime is how long the answer to a packet may take. A packet that is dropped takes all of it.
+// passTime is the maximum time until the reply to a packet. A dropped packet takes all of it.
 const passTime = 2 * time.Second
 
-// Judge asks about destinations chosen at random among these, on the ports where the internet answers.
+// Judge checks destinations chosen at random among these, on the ports where the internet answers.
 func (s *System) Judge(n *Node, pod *cluster.Pod, dst []netip.Addr, r *rand.Rand, count int) ([]Tuple, error) {
 	out := make([]Tuple, count)
 	for i := range out {
@@ -66,8 +66,9 @@ func (s *System) Judge(n *Node, pod *cluster.Pod, dst []netip.Addr, r *rand.Rand
 func (s *System) explained(namespace string, t Tuple) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
-	r, err := agent.Explain(ctx, s.Admin, agent.Question{Namespace: namespace, Addr: t.To.Addr(), Port: t.To.Port(), Protocol: t.Protocol,
-		Resolvers: Namespace, ClusterSubnets: cluster.ClusterSubnets()})
+	r, err := agent.Explain(ctx, s.Admin,
+		agent.Question{Namespace: namespace, Addr: t.To.Addr(), Port: t.To.Port(), Protocol: t.Protocol,
+			Resolvers: Namespace, ClusterSubnets: cluster.ClusterSubnets()})
 	return allows(r, err)
 }
 
@@ -78,7 +79,7 @@ func allows(r agent.Report, err error) (bool, error) {
 	return err == nil && r.Answers[0].Action == enforce.Allow.String(), err
 }
 
-// Explain runs the command, which asks the agents too.
+// Explain runs the command, which queries the agents too.
 func (s *System) Explain(namespace, destination string) (agent.Report, error) {
 	var r agent.Report
 	config := filepath.Join(s.dir, "kubeconfig")
@@ -91,18 +92,19 @@ func (s *System) Explain(namespace, destination string) (agent.Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
-	// From a pod, where both the API server and the agents can be reached.
-	cmd := s.Manager.Pod.Command(ctx, filepath.Join(s.Bin, "nameplane-egress"), "explain", namespace, destination, "-o", "json", "--kubeconfig", config,
+	// Run it in a pod, from which both the API server and the agents can be reached.
+	cmd := s.Manager.Pod.Command(ctx, filepath.Join(s.Bin, "nameplane-egress"), "explain", namespace, destination, "-o",
+		"json", "--kubeconfig", config,
 		"--agents", strings.Join(at, ","), "--tls-cert", s.plugin.cert, "--tls-key", s.plugin.key, "--tls-ca", s.plugin.ca)
 	text, err := cmd.Output()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() != 1 { // which is: told, with a warning
+	if errors.As(err, &exit) && exit.ExitCode() != 1 { // 1 means explained, with a warning
 		return r, fmt.Errorf("explain: %w\n%s", err, exit.Stderr)
 	}
 	return r, json.Unmarshal(text, &r)
 }
 
-// traced asks ovn-trace about the first packet of a connection.
+// traced runs ovn-trace for the first packet of a connection.
 func (n *Node) traced(pod *cluster.Pod, t Tuple) (bool, error) {
 	ip, from := "ip4", pod.Addrs[0]
 	if t.To.Addr().Is6() {
@@ -110,7 +112,8 @@ func (n *Node) traced(pod *cluster.Pod, t Tuple) (bool, error) {
 	}
 	l4 := strings.ToLower(t.Protocol.String())
 	gate := n.Pods[0].Addr().Next().As4()
-	packet := fmt.Sprintf(`inport == "%s" && eth.src == %s && eth.dst == 0a:58:%02x:%02x:%02x:%02x && ip.ttl == 64 && %s.src == %s && %s.dst == %s && %s && %s.src == 40000 && %s.dst == %d`,
+	packet := fmt.Sprintf(`inport == "%s" && eth.src == %s && eth.dst == 0a:58:%02x:%02x:%02x:%02x && `+
+		`ip.ttl == 64 && %s.src == %s && %s.dst == %s && %s && %s.src == 40000 && %s.dst == %d`,
 		pod.Port, pod.MAC, gate[0], gate[1], gate[2], gate[3], ip, from, ip, t.To.Addr(), l4, l4, l4, t.To.Port())
 	out, err := n.Trace(packet, "--minimal", "--ct=new", "--ct=new", "--ct=new", "--ct=new")
 	return strings.Contains(out, `output("internet")`), err

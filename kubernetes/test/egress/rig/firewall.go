@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 )
 
-// Rule is one line of a firewall in a few words: "allow *.example.test tcp/80 udp/53" or "deny 0.0.0.0/0".
+// Rule parses one line of a firewall: "allow *.example.test tcp/80 udp/53" or "deny 0.0.0.0/0".
 func Rule(text string) apiv1.EgressFirewallRule {
 	words := strings.Fields(text)
 	r := apiv1.EgressFirewallRule{Type: apiv1.EgressFirewallRuleAllow}
@@ -38,10 +38,10 @@ func Rule(text string) apiv1.EgressFirewallRule {
 	return r
 }
 
-// DenyRest is how most firewalls end.
+// DenyRest denies everything else, as at the end of most firewalls.
 var DenyRest = []string{"deny 0.0.0.0/0", "deny ::/0"}
 
-// Firewall makes the rules of a namespace these, and returns when they are in force everywhere.
+// Firewall sets the rules of a namespace, and returns when they are in force everywhere.
 func (s *System) Firewall(namespace string, rules ...string) error {
 	if err := s.SetFirewall(namespace, rules...); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *System) Firewall(namespace string, rules ...string) error {
 	return s.Settled(Soon)
 }
 
-// SetFirewall makes the rules of a namespace these; none removes its firewall.
+// SetFirewall sets the rules of a namespace; no rules delete its firewall.
 func (s *System) SetFirewall(namespace string, rules ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
@@ -78,7 +78,7 @@ func (s *System) SetFirewall(namespace string, rules ...string) error {
 	})
 }
 
-// Desired are all firewalls and names there are.
+// Desired returns all firewalls and names.
 func (s *System) Desired() ([]apiv1.EgressFirewall, []v1alpha1.DNSNameResolver, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
@@ -91,7 +91,7 @@ func (s *System) Desired() ([]apiv1.EgressFirewall, []v1alpha1.DNSNameResolver, 
 	return efs.Items, names.Items, err
 }
 
-// Name is the DNSNameResolver of a name.
+// Name returns the DNSNameResolver of a name.
 func (s *System) Name(name string) (*v1alpha1.DNSNameResolver, error) {
 	p, err := enforce.ParsePattern(name, enforce.PatternOptions{})
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *System) Name(name string) (*v1alpha1.DNSNameResolver, error) {
 	return out, err
 }
 
-// Stored are the addresses in the status of a name, those of its subdomains included.
+// Stored returns the addresses in the status of a name, including those of its subdomains.
 func (s *System) Stored(name string) ([]string, error) {
 	obj, err := s.Name(name)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *System) Stored(name string) ([]string, error) {
 	return out, nil
 }
 
-// Settled waits until everything is as the firewalls say: in the northbound databases, in the switches, in the custom resources
-// and in CoreDNS.
+// Settled waits until the state matches the firewalls: in the northbound databases, in the switches, in the custom
+// resources and in CoreDNS.
 func (s *System) Settled(limit time.Duration) error {
 	if err := Within(limit, func() error { return s.Check(time.Now().Add(-time.Hour)) }); err != nil {
 		return fmt.Errorf("%w\n%s", err, s.Logs())
@@ -134,7 +134,7 @@ func (s *System) Settled(limit time.Duration) error {
 	return Within(limit, s.matched)
 }
 
-// matched tells whether every replica knows all names.
+// matched reports whether every replica knows all names.
 func (s *System) matched() error {
 	for _, r := range s.DNS {
 		if r.Ended() {
@@ -147,7 +147,7 @@ func (s *System) matched() error {
 	return nil
 }
 
-// Knows tells whether a replica knows all names.
+// Knows reports whether a replica knows all names.
 func (s *System) Knows(r *Replica) error {
 	_, names, err := s.Desired()
 	if err != nil {

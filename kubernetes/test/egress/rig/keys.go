@@ -15,10 +15,10 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 )
 
-// pair are the files of one side of the stream: its certificate, its key, and who signed the other's.
+// pair has the files of one side of the stream: its certificate, its key, and the CA of the other side.
 type pair struct{ cert, key, ca string }
 
-// writeKeys makes an authority and the certificates of agents and plugins.
+// writeKeys creates a CA and the certificates of agents and plugins.
 func writeKeys(dir string) (agent, plugin pair, err error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -8,31 +8,31 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Link makes a TCP address of the rig's own namespace, such as the API server's, reachable at the same address in a pod, until
-// it is cut.
+// Link makes a TCP address of the test's own namespace, such as that of the API server, reachable at the same address
+// in a pod, until it is cut.
 type Link struct {
-	place *cluster.Place
+	netns *cluster.NetNS
 	addr  string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	l     net.Listener
 	conns map[net.Conn]bool
 }
 
-func newLink(t cluster.T, p *cluster.Place, addr string) (*Link, error) {
-	k := &Link{place: p, addr: addr}
+func newLink(t cluster.T, p *cluster.NetNS, addr string) (*Link, error) {
+	k := &Link{netns: p, addr: addr}
 	t.Cleanup(k.Cut)
-	return k, k.Heal()
+	return k, k.Restore()
 }
 
-// Heal lets connections through again.
-func (k *Link) Heal() error {
+// Restore lets connections through again.
+func (k *Link) Restore() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.l != nil {
 		return nil
 	}
-	l, err := k.place.Listen(k.addr)
+	l, err := k.netns.Listen(k.addr)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (k *Link) Heal() error {
 	return nil
 }
 
-// Cut ends all connections, and lets none through.
+// Cut ends all connections and accepts none.
 func (k *Link) Cut() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

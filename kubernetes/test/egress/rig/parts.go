@@ -23,25 +23,25 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Part is one of our programs in a pod of its own.
+// Part is one of our programs in its own pod.
 type Part struct {
 	*cluster.Process
 	Pod  *cluster.Pod
-	API  *Link // its way to the API server
-	Port int   // of its metrics, on its loopback
+	API  *Link // its path to the API server
+	Port int   // port of its metrics, on its loopback
 }
 
-// Log is the end of what it wrote.
+// Log returns the end of its output.
 func (p *Part) Log() string { return p.Pod.Name + ": " + p.Process.Log() }
 
-// part starts a program. Its host name is that of its pod: replicas tell each other apart by it. In arguments, DIR stands for the
-// folder of its files and ADDR for its address.
+// part starts a program. Its host name is that of its pod: replicas are identified by it. In arguments, DIR means the
+// folder of its files and ADDR its address.
 func (s *System) part(n *Node, name string, who account, port int, command ...string) (*Part, error) {
 	s.parts++
 	name = fmt.Sprintf("%s-%d", name, s.parts)
 	p := &Part{Pod: s.Pod(n, DNSNamespace, name), Port: port}
 	var err error
-	if p.API, err = newLink(s.t, p.Pod.Place, s.apiAddr()); err != nil {
+	if p.API, err = newLink(s.t, p.Pod.NetNS, s.apiAddr()); err != nil {
 		return nil, err
 	}
 	dir := s.partDir(name)
@@ -59,7 +59,7 @@ func (s *System) part(n *Node, name string, who account, port int, command ...st
 		command[i] = strings.NewReplacer("DIR", dir, "ADDR", p.Pod.Addrs[0].String()).Replace(command[i])
 	}
 	command[0] = filepath.Join(s.Bin, command[0])
-	// The first of these ends as the others: each becomes the next.
+	// Each command execs the next one, so that the first one ends like the others.
 	command = append([]string{"unshare", "--uts", "sh", "-c", `hostname "$0" && exec "$@"`, name}, command...)
 	p.Process, err = p.Pod.Process(s.t, dir, nil, command...)
 	return p, err
@@ -67,7 +67,7 @@ func (s *System) part(n *Node, name string, who account, port int, command ...st
 
 func (s *System) partDir(name string) string { return filepath.Join(s.dir, name) }
 
-// account is a service account that the manifests of deploy make and give its rights.
+// account is a service account that the manifests in deploy create, with its rights.
 type account struct{ namespace, name string }
 
 var (
@@ -77,16 +77,17 @@ var (
 	pluginAccount   = account{DNSNamespace, "coredns"}
 )
 
-// applyManifests applies what is deployed: definitions, accounts and rights. Nothing runs the Deployments in it.
+// applyManifests applies the manifests: definitions, accounts and rights. Nothing runs their Deployments.
 func (s *System) applyManifests() error {
 	dir, err := manifestDir()
 	if err != nil {
 		return err
 	}
-	return s.ApplyFS(os.DirFS(dir), "namespace.yaml", "crds.yaml", "manager.yaml", "resolver.yaml", "agent.yaml", "coredns.yaml")
+	return s.ApplyFS(os.DirFS(dir), "namespace.yaml", "crds.yaml", "manager.yaml", "resolver.yaml", "agent.yaml",
+		"coredns.yaml")
 }
 
-// manifestDir returns the folder of the manifests, which is in the working directory's repository.
+// manifestDir returns the folder of the manifests in the repository of the working directory.
 func manifestDir() (string, error) {
 	manifests := filepath.Join("deploy", "kubernetes", "egress")
 	dir, err := os.Getwd()
@@ -101,7 +102,7 @@ func manifestDir() (string, error) {
 	return "", err
 }
 
-// streamPort is where agents listen.
+// streamPort is the port of the agents.
 const streamPort = 9500
 
 func (s *System) startControl() (err error) {
@@ -110,12 +111,15 @@ func (s *System) startControl() (err error) {
 			return err
 		}
 	}
-	if s.Manager, err = s.part(s.Nodes[0], "manager", managerAccount, 9480, "nameplane-egress", "manager", "--kubeconfig", "DIR/kubeconfig",
+	if s.Manager, err = s.part(s.Nodes[0], "manager", managerAccount, 9480, "nameplane-egress", "manager", "--kubeconfig",
+		"DIR/kubeconfig",
 		"--namespace", Namespace, "--leader-elect=false"); err != nil {
 		return err
 	}
-	s.Resolver, err = s.part(s.Nodes[0], "resolver", resolverAccount, 9482, "nameplane-egress", "resolver", "--kubeconfig", "DIR/kubeconfig",
-		"--dns-name-resolver-namespace", Namespace, "--coredns-namespace", DNSNamespace, "--coredns-service-name", "kube-dns", "--leader-elect=false")
+	s.Resolver, err = s.part(s.Nodes[0], "resolver", resolverAccount, 9482, "nameplane-egress", "resolver", "--kubeconfig",
+		"DIR/kubeconfig",
+		"--dns-name-resolver-namespace", Namespace, "--coredns-namespace", DNSNamespace, "--coredns-service-name", "kube-dns",
+		"--leader-elect=false")
 	return err
 }
 
@@ -126,8 +130,10 @@ func (s *System) startAgent(n *Node) (*Part, error) {
 		confirms = n.Switch
 	}
 	p, err := s.part(n, "agent", agentAccount, 9484, "nameplane-egress", "agent", "--kubeconfig", "DIR/kubeconfig",
-		"--zone", n.Node, "--nb", n.NB, "--dns-name-resolver-namespace", Namespace, "--cluster-subnets", fmt.Sprintf("%s,%s", subnets[0], subnets[1]),
-		"--listen", fmt.Sprintf("ADDR:%d", streamPort), "--tls-cert", s.agent.cert, "--tls-key", s.agent.key, "--tls-ca", s.agent.ca, "--switch", confirms)
+		"--zone", n.Node, "--nb", n.NB, "--dns-name-resolver-namespace", Namespace, "--cluster-subnets",
+		fmt.Sprintf("%s,%s", subnets[0], subnets[1]),
+		"--listen", fmt.Sprintf("ADDR:%d", streamPort), "--tls-cert", s.agent.cert, "--tls-key", s.agent.key, "--tls-ca",
+		s.agent.ca, "--switch", confirms)
 	if err == nil {
 		n.At = netip.AddrPortFrom(p.Pod.Addrs[0], streamPort)
 	}
@@ -160,17 +166,16 @@ func (s *System) startDNS() error {
 	return nil
 }
 
-// Hold is what the directive says unless the lines of a replica say otherwise: as long as is good for a machine that is busy
-// with other things too.
+// Hold is the default of the directive's hold lines: long enough for a machine that is busy with other work.
 const Hold = "hold 5s\non_timeout servfail"
 
-// Replica starts one more CoreDNS, which the resolver does not know of, with lines for the directive of the plugin besides
-// those that say where things are. None: Hold.
+// Replica starts one more CoreDNS, which the resolver does not know. lines are added to the plugin's directive; empty
+// means Hold.
 func (s *System) Replica(lines string) (*Replica, error) {
 	return s.Corefile(s.directive(lines), s.Authority.Addr)
 }
 
-// SlowReplica is one whose upstream takes SlowBy.
+// SlowReplica starts one whose upstream takes SlowBy.
 func (s *System) SlowReplica() (*Replica, error) {
 	return s.Corefile(s.directive(""), s.Authority.Slow)
 }
@@ -190,17 +195,18 @@ func (s *System) directive(lines string) string {
 		agents %s
 		tls %s %s %s
 		%s
-	}`, Namespace, strings.Join(agents, " "), s.plugin.cert, s.plugin.key, s.plugin.ca, strings.ReplaceAll(lines, "\n", "\n\t\t"))
+	}`, Namespace, strings.Join(agents, " "), s.plugin.cert, s.plugin.key, s.plugin.ca,
+		strings.ReplaceAll(lines, "\n", "\n\t\t"))
 }
 
-// Corefile starts one more CoreDNS, with these directives besides what every one has.
+// Corefile starts one more CoreDNS, with these directives in addition to the common ones.
 func (s *System) Corefile(directives string, upstream netip.AddrPort) (*Replica, error) {
 	name := fmt.Sprintf("coredns-%d", s.parts+1)
 	dir := s.partDir(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	// The last number lets small TTLs pass; the default would make them five seconds.
+	// The last number accepts small TTLs; the default would raise them to five seconds.
 	text := fmt.Sprintf(`.:53 {
 	errors
 	prometheus 127.0.0.1:9153
@@ -222,7 +228,7 @@ func (s *System) Corefile(directives string, upstream netip.AddrPort) (*Replica,
 	return &Replica{Part: p, At: netip.AddrPortFrom(p.Pod.Addrs[0], 53)}, nil
 }
 
-// Publish makes the endpoints of CoreDNS those in DNS: by them the resolver finds it.
+// Publish sets the endpoints of CoreDNS to those in DNS, by which the resolver finds them.
 func (s *System) Publish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
@@ -238,7 +244,7 @@ func (s *System) Publish() error {
 	return err
 }
 
-// Answers waits until a replica answers, and has heard from every agent.
+// Answers waits until a replica answers and is connected to every agent.
 func (s *System) Answers(r *Replica) error {
 	if err := Within(Soon, func() error {
 		m, _, err := Ask(r.Pod, r.At, "ready.test.", dns.TypeA, time.Second)
@@ -252,8 +258,9 @@ func (s *System) Answers(r *Replica) error {
 	return nil
 }
 
-// Holds tells whether a replica holds the answer to a name that nobody asked for before: whether it knows of the rule for it. Then the address
-// is in the set when the answer is here. How many answers were held says nothing: the resolver asks for names all the time.
+// Holds reports whether a replica holds the answer to a new name, that is, whether it knows the rule for it. Then the
+// address is in the set when the answer arrives. The number of held answers is no evidence: the resolver queries names
+// all the time.
 func (r *Replica) Holds(p *cluster.Pod, n *Node, pattern, name string) error {
 	m, _, err := Ask(p, r.At, name, dns.TypeA, 10*time.Second)
 	if err != nil {
@@ -264,12 +271,12 @@ func (r *Replica) Holds(p *cluster.Pod, n *Node, pattern, name string) error {
 		return err
 	}
 	if addrs := Addrs(m); len(addrs) == 0 || !slices.Contains(learned, addrs[0]) {
-		return fmt.Errorf("%s answers with %v for %s, of which nobody was told before", r.Pod.Name, addrs, name)
+		return fmt.Errorf("%s answers with %v for %s, which is not in the address set", r.Pod.Name, addrs, name)
 	}
 	return nil
 }
 
-// Metrics are those of a part, by their names with labels.
+// Metrics returns the metrics of a part, by their names with labels.
 func (p *Part) Metrics() (map[string]float64, error) {
 	hc := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {

@@ -1,6 +1,7 @@
-// Package rig is all of the egress firewall by name on one machine: the API server and OVN of package cluster, an authority of the
-// internet that answers as it is told, replicas of CoreDNS with our plugin in pods, and our controllers and agents as
-// processes. Tests and benchmarks use it.
+// Package rig runs the whole egress firewall by name on one machine: the API server and OVN of package cluster, a
+// scripted DNS authority, CoreDNS replicas with our plugin in pods, and our controllers and agents as processes.
+//
+// Start with Start, which returns a System. Tests and benchmarks use it.
 package rig
 
 import (
@@ -28,26 +29,27 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/cluster"
 )
 
-// Namespace has the DNSNameResolvers, as in OVN-Kubernetes.
+// Namespace is the namespace of the DNSNameResolvers, as in OVN-Kubernetes.
 const Namespace = "ovn-kubernetes"
 
-// DNSNamespace has the pods of CoreDNS.
+// DNSNamespace is the namespace of the CoreDNS pods.
 const DNSNamespace = "kube-system"
 
-// Soon is for what must happen. Alone it takes a second or two; other packages may be compiling beside it.
+// Soon is the limit for events that must happen. Alone they take a second or two; other packages may be compiling at
+// the same time.
 const Soon = 60 * time.Second
 
-// Options of a System.
+// Options configure a System.
 type Options struct {
 	Nodes    int    // default 1
-	Replicas int    // of CoreDNS on the first node; default 2
-	Plugin   string // more lines for the directive of the plugin
+	Replicas int    // CoreDNS replicas on the first node; default 2
+	Plugin   string // additional lines for the directive of the plugin
 	Bin      string // folder with our programs; default: they are built
-	Fsync    bool   // of etcd
+	Fsync    bool   // see cluster.Options
 	Switch   bool   // the switch of a node confirms, not the northbound database
 }
 
-// System is a cluster with everything in it that runs.
+// System is a cluster with all its running parts.
 type System struct {
 	*cluster.Cluster
 	Admin     client.Client // knows our types
@@ -60,7 +62,7 @@ type System struct {
 
 	t             cluster.T
 	opts          Options
-	agent, plugin pair // of keys
+	agent, plugin pair // certificates and keys
 	dir           string
 	parts         int
 }
@@ -69,14 +71,14 @@ type System struct {
 type Node struct {
 	*cluster.OVN
 	Agent *Part
-	At    netip.AddrPort // of the agent's stream
+	At    netip.AddrPort // address of the agent's stream
 
-	mu   sync.Mutex // guards all below
-	db   *ovn.DB    // for looking at what is there; nil: nobody looks
-	stop func()     // ends that
+	mu   sync.Mutex // guards the fields below
+	db   *ovn.DB    // for reading the rows; nil if not connected
+	stop func()     // disconnects db
 }
 
-// Start starts a system and returns when all of it answers.
+// Start starts a system and returns when all its parts answer.
 func Start(t cluster.T, opts Options) *System {
 	t.Helper()
 	begun := time.Now()
@@ -103,12 +105,13 @@ func (s *System) prepare() (err error) {
 	return Build(s.Bin)
 }
 
-// Build builds our programs into a folder, with the flags of go test, so that most of it has been compiled already.
+// Build builds our programs into a folder, with the flags of go test, so that most packages are already compiled.
 func Build(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator),
-		"github.com/nameplane/nameplane/kubernetes/cmd/nameplane-egress", "github.com/nameplane/nameplane/kubernetes/cmd/nameplane-coredns")
+		"github.com/nameplane/nameplane/kubernetes/cmd/nameplane-egress",
+		"github.com/nameplane/nameplane/kubernetes/cmd/nameplane-coredns")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
 	}
@@ -118,7 +121,8 @@ func Build(dir string) error {
 func (s *System) startCluster() error {
 	s.Cluster = cluster.Start(s.t, cluster.Options{Fsync: s.opts.Fsync})
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme), apiv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme), apiv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	var err error
@@ -135,7 +139,7 @@ func (s *System) startNodes() error {
 	s.Authority = StartAuthority(s.t, ext)
 	for i := range s.opts.Nodes {
 		n := &Node{OVN: cluster.StartOVN(s.t, cluster.OVNOptions{Number: i, External: ext})}
-		s.t.Cleanup(n.LookAway)
+		s.t.Cleanup(n.Disconnect)
 		s.Nodes = append(s.Nodes, n)
 		if err := errors.Join(withoutZeroSNAT(n.OVN), s.announce(n)); err != nil {
 			return err
@@ -144,8 +148,8 @@ func (s *System) startNodes() error {
 	return nil
 }
 
-// look is a copy of the northbound database that follows it.
-func (n *Node) look() *ovn.DB {
+// database returns a copy of the northbound database that follows it.
+func (n *Node) database() *ovn.DB {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.db == nil {
@@ -162,8 +166,8 @@ func (n *Node) look() *ovn.DB {
 	return n.db
 }
 
-// LookAway ends that until somebody looks again: what is being measured must not wait for who looks on.
-func (n *Node) LookAway() {
+// Disconnect disconnects the copy until it is needed again: it must not affect measurements.
+func (n *Node) Disconnect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.db != nil {
@@ -172,9 +176,9 @@ func (n *Node) LookAway() {
 	}
 }
 
-// withoutZeroSNAT keeps OVN from letting the switch choose another source port for a connection that looks like an older one. The
-// userspace datapath of OVS 3.1 dies of that after some thousand connections: "conntrack.c:1063: assertion conn->conn_type ==
-// CT_CONN_TYPE_DEFAULT failed". The kernel's was not tried.
+// withoutZeroSNAT prevents OVN from letting the switch choose another source port for a connection that resembles an
+// older one. The userspace datapath of OVS 3.1 crashes after some thousand such connections: "conntrack.c:1063:
+// assertion conn->conn_type == CT_CONN_TYPE_DEFAULT failed". The kernel datapath was not tried.
 func withoutZeroSNAT(o *cluster.OVN) error {
 	return Within(Soon, func() error {
 		id, err := o.VSCtl("--bare", "--columns=_uuid", "list", "Datapath")
@@ -189,7 +193,7 @@ func withoutZeroSNAT(o *cluster.OVN) error {
 	})
 }
 
-// announce makes the Node object, with what OVN-Kubernetes writes on it.
+// announce creates the Node object, with the annotations of OVN-Kubernetes.
 func (s *System) announce(n *Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
@@ -199,7 +203,7 @@ func (s *System) announce(n *Node) error {
 	}}})
 }
 
-// Pod makes a pod, on the switch of a node and as an object.
+// Pod creates a pod, on the switch of a node and as an object.
 func (s *System) Pod(n *Node, namespace, name string) *cluster.Pod {
 	s.t.Helper()
 	if err := s.CreateNamespace(namespace, nil); err != nil {
@@ -210,7 +214,7 @@ func (s *System) Pod(n *Node, namespace, name string) *cluster.Pod {
 	return p
 }
 
-// HostPod makes a pod in the network of a node: it has no port on the switch, and sends as the node does.
+// HostPod creates a pod in the host network: it has no port on the switch, and sends as the node does.
 func (s *System) HostPod(n *Node, namespace, name string) *cluster.Pod {
 	s.t.Helper()
 	p := n.Host(s.t)
@@ -223,7 +227,8 @@ func (s *System) podObject(n *Node, p *cluster.Pod, namespace, name string, host
 	ctx, cancel := context.WithTimeout(context.Background(), Soon)
 	defer cancel()
 	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: corev1.PodSpec{HostNetwork: host, NodeName: n.Node, Containers: []corev1.Container{{Name: "main", Image: "example.org/main"}}}}
+		Spec: corev1.PodSpec{HostNetwork: host, NodeName: n.Node,
+			Containers: []corev1.Container{{Name: "main", Image: "example.org/main"}}}}
 	if err := s.Admin.Create(ctx, obj); err != nil {
 		s.t.Fatalf("%v", err)
 	}
@@ -236,7 +241,7 @@ func (s *System) podObject(n *Node, p *cluster.Pod, namespace, name string, host
 	}
 }
 
-// Logs are the ends of what all parts wrote.
+// Logs returns the ends of the output of all parts.
 func (s *System) Logs() string {
 	var out string
 	for _, p := range s.Parts() {
@@ -250,7 +255,7 @@ func (s *System) Logs() string {
 	return out
 }
 
-// Parts are all that run.
+// Parts returns all running parts.
 func (s *System) Parts() []*Part {
 	var out []*Part
 	for _, n := range s.Nodes {
@@ -277,7 +282,8 @@ func (s *System) apiAddr() string {
 	return u.Host
 }
 
-// Within tries until there is no error, for a bounded time, and returns the last one. Who is waited for gets most of the machine.
+// Within retries until there is no error, for a limited time, and returns the last one. The pauses leave most of the
+// machine to the tested parts.
 func Within(limit time.Duration, try func() error) error {
 	for end := time.Now().Add(limit); ; {
 		begun := time.Now()

@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// changingAddress is case 46: a name has another address every second, and its TTL is one second.
+// changingAddress has a name with another address every second, and a TTL of one second.
 func changingAddress(s *story) {
 	var pool []netip.Addr
 	for range 8 {
@@ -33,7 +33,7 @@ func changingAddress(s *story) {
 	s.Logf("%d connections to %d addresses", n, len(seen))
 }
 
-// streamsSurvive is case 48: an address goes, the connection to it stays, and no other is made.
+// streamsSurvive checks that a connection continues after its address was removed, and that no new one is possible.
 func streamsSurvive(s *story) {
 	old, next := s.sys.Authority.New(), s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: old, TTL: time.Second})
@@ -72,7 +72,7 @@ func streamsSurvive(s *story) {
 	}
 }
 
-// talk says something and hears it come back.
+// talk sends data and checks that it comes back.
 func talk(c net.Conn) error {
 	if err := c.SetDeadline(time.Now().Add(soon)); err != nil {
 		return err
@@ -84,7 +84,7 @@ func talk(c net.Conn) error {
 	return err
 }
 
-// replica starts a CoreDNS with other options, which knows all names when this returns.
+// replica starts a CoreDNS with other options, and returns when it knows all names.
 func (s *story) replica(lines string) *rig.Replica {
 	s.Helper()
 	r, err := s.sys.Replica(lines)
@@ -98,7 +98,8 @@ func (s *story) replica(lines string) *rig.Replica {
 	return r
 }
 
-// withoutHold is what holding is for: with `hold off` the reply is there while the switch knows nothing, and the first SYN is lost.
+// withoutHold shows the purpose of holding: with `hold off` the reply arrives before the switch allows the address, and
+// the first SYN is lost.
 func withoutHold(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -126,7 +127,8 @@ func withoutHold(s *story) {
 	})
 }
 
-// agentStopped is case 43: the agent of one node hangs. Its pods get the declared action, and those of others notice nothing.
+// agentStopped checks an agent that hangs. Its pods get the configured action, and those of other nodes are not
+// affected.
 func agentStopped(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -134,7 +136,7 @@ func agentStopped(s *story) {
 	if err := s.sys.Settled(soon); err != nil {
 		s.Fatal(err)
 	}
-	// Long enough for an agent that runs, on a machine that does much else.
+	// Long enough for a running agent on a busy machine.
 	const hold = "hold 3s\non_timeout "
 	replicas := map[string]*rig.Replica{}
 	for _, action := range []string{"answer", "servfail", "drop"} {
@@ -147,7 +149,7 @@ func agentStopped(s *story) {
 		s.Fatal(err)
 	}
 	defer func() { _ = agent.Signal(syscall.SIGCONT) }()
-	for _, r := range replicas { // before the silence is noticed; from then on nobody knows what the agent has
+	for _, r := range replicas { // before the timeout is noticed; afterwards the state of the agent is unknown
 		s.reaches(far, r.At, s.name("known"), dns.TypeA)
 	}
 	for action, r := range replicas {
@@ -186,8 +188,8 @@ func agentStopped(s *story) {
 	s.reaches(far, replicas["servfail"].At, s.name("later"), dns.TypeA)
 }
 
-// apiServerDown is case 64: without the API server names go on to be answered, known and new addresses to be reached, and what was
-// learned is stored when it is back.
+// apiServerDown checks that, without the API server, names are answered and known and new addresses can be reached.
+// What was learned is stored when the server is back.
 func apiServerDown(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -195,7 +197,8 @@ func apiServerDown(s *story) {
 	s.reaches(s.pod, s.server, s.name("known"), dns.TypeA)
 	s.sys.API.Kill()
 	n, all := 0, []netip.Addr(nil)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); n++ { // longer than the TTL of one of them and its grace
+	// longer than the TTL of one of them and its grace
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); n++ {
 		server := s.sys.DNS[n%2].At
 		s.reaches(s.pod, server, s.name("known"), dns.TypeA)
 		s.reaches(s.pod, server, s.name("short"), dns.TypeA)

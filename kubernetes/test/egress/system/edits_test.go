@@ -17,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// editedRules is cases 53 to 55: a firewall shrinks rule by rule, and is put in another order while packets flow.
+// editedRules removes the rules of a firewall one by one, and reorders them while packets flow.
 func editedRules(s *story) {
 	one, two := s.sys.Authority.New(), s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("one"), rig.Answer{Addrs: one, TTL: time.Minute})
@@ -27,7 +27,7 @@ func editedRules(s *story) {
 	s.reaches(s.pod, s.server, s.name("one"), dns.TypeA)
 	s.reaches(s.pod, s.server, s.name("two"), dns.TypeA)
 
-	// Whatever the order of the two, both are allowed, and there is no moment at which one is not.
+	// In both orders both destinations are allowed, and neither may ever be denied in between.
 	ctx, stop := context.WithCancel(s.Context())
 	lost := make(chan error, 1)
 	go func() { lost <- connectAlways(ctx, s, one[0], two[0]) }()
@@ -46,7 +46,7 @@ func editedRules(s *story) {
 	s.firewall(allow1, "deny 0.0.0.0/0", "deny ::/0")
 	s.dropped(s.pod, two[0])
 	s.reaches(s.pod, s.server, s.name("one"), dns.TypeA)
-	s.firewall(allow2, "deny 0.0.0.0/0", "deny ::/0") // which was gone: case 53
+	s.firewall(allow2, "deny 0.0.0.0/0", "deny ::/0") // the rule was removed before
 	s.reaches(s.pod, s.server, s.name("two"), dns.TypeA)
 	s.dropped(s.pod, one[0])
 	s.firewall(allow2)
@@ -70,7 +70,7 @@ func connectAlways(ctx context.Context, s *story, to ...netip.Addr) error {
 	return nil
 }
 
-// repairedByHand is cases 57, 58, 61 and 62: somebody deletes or edits what is ours.
+// repairedByHand deletes or edits our objects and rows by hand.
 func repairedByHand(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -97,7 +97,7 @@ func repairedByHand(s *story) {
 		if !rig.Connects(s.pod, addr, 80, soon) {
 			s.Errorf("%s is not reached after %s was mended", addr, what)
 		}
-		// The rows are back. The switch follows, and its cached flows a moment after it.
+		// The rows are back. The switch follows, and its cached flows a moment later.
 		s.within(soon, what+" was enforced again", func() error {
 			if to := s.sys.Authority.New()[0]; rig.Connects(s.pod, to, 80, never) {
 				return fmt.Errorf("%s is reached", to)
@@ -107,7 +107,8 @@ func repairedByHand(s *story) {
 		s.dropped(s.pod, s.sys.Authority.New()[0])
 	}
 
-	set := must(node.NBCtl("--bare", "--columns=name", "find", "Address_Set", `external_ids:"k8s.ovn.org/name"="`+wild+`."`, "external_ids:ip-family=v4",
+	set := must(node.NBCtl("--bare", "--columns=name", "find", "Address_Set", `external_ids:"k8s.ovn.org/name"="`+wild+
+		`."`, "external_ids:ip-family=v4",
 		`external_ids:"k8s.ovn.org/owner-type"=EgressFirewallDNS`))
 	must(node.NBCtl("clear", "Address_Set", set, "addresses"))
 	whole("an emptied address set")
@@ -142,7 +143,7 @@ func repairedByHand(s *story) {
 	}
 }
 
-// namespaceLeaves is case 78: a namespace is deleted with all that is in it.
+// namespaceLeaves deletes a namespace with everything in it.
 func namespaceLeaves(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -163,7 +164,8 @@ func namespaceLeaves(s *story) {
 	if _, err := s.sys.Name("*." + s.ns + ".test"); !apierrors.IsNotFound(err) {
 		s.Errorf("its name: %v, want that there is none", err)
 	}
-	if out, err := s.sys.Nodes[0].NBCtl("--bare", "--columns=name", "find", "Port_Group", `external_ids:"k8s.ovn.org/name"=`+s.ns); err != nil || out != "" {
+	if out, err := s.sys.Nodes[0].NBCtl("--bare", "--columns=name", "find", "Port_Group",
+		`external_ids:"k8s.ovn.org/name"=`+s.ns); err != nil || out != "" {
 		s.Errorf("its port group: %q, %v, want none", out, err)
 	}
 }

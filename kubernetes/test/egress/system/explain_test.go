@@ -10,12 +10,15 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// explained holds three judges against each other: nameplane-egress explain, ovn-trace, and a packet.
+// explained compares three verdicts: those of nameplane-egress explain, ovn-trace, and a packet.
 func explained(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", 10*time.Minute)
-	s.firewall("deny bad."+s.ns+".test", "allow web."+s.ns+".test tcp/80", "allow *."+s.ns+".test tcp/443 udp/443", "deny 192.0.2.0/25",
-		"allow 192.0.2.0/24 udp/80 tcp/80", "allow all."+s.ns+".test", "deny 2001:db8::/32", "deny 198.0.0.0/8 tcp/80 tcp/443", "deny 192.0.2.128/25")
-	dst := []netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.207"), netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("2001:db8:ffff::1"),
+	s.firewall("deny bad."+s.ns+".test", "allow web."+s.ns+".test tcp/80", "allow *."+s.ns+".test tcp/443 udp/443",
+		"deny 192.0.2.0/25",
+		"allow 192.0.2.0/24 udp/80 tcp/80", "allow all."+s.ns+".test", "deny 2001:db8::/32",
+		"deny 198.0.0.0/8 tcp/80 tcp/443", "deny 192.0.2.128/25")
+	dst := []netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.207"),
+		netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("2001:db8:ffff::1"),
 		netip.MustParseAddr("198.51.100.77")}
 	for _, label := range []string{"bad", "web", "all", "one", "two", "three"} {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
@@ -47,7 +50,8 @@ func explained(s *story) {
 		s.Fatal(err)
 	}
 	for _, a := range r.Answers {
-		if a.Action != "Allow" || a.Rule == nil || *a.Rule != 1 || len(a.Nodes) != 2 || !a.Nodes[0].Programmed || !a.Nodes[1].Programmed {
+		if a.Action != "Allow" || a.Rule == nil || *a.Rule != 1 || len(a.Nodes) != 2 || !a.Nodes[0].Programmed ||
+			!a.Nodes[1].Programmed {
 			s.Errorf("explain says %+v", a)
 		}
 	}

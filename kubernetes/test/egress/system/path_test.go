@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// laterPod is case 77: a pod that comes when the addresses of a name are known need not ask for it.
+// laterPod checks that a pod that starts after the addresses of a name are known need not query it.
 func laterPod(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -30,8 +30,8 @@ func laterPod(s *story) {
 	}
 }
 
-// hostNetwork is case 79: a pod in the network of its node has no port on the switch, so that no rule matches it. What it sends comes by the
-// node's own port, through the same switch and the same rules as the packets of other pods.
+// hostNetwork has a pod in the host network, which has no port on the switch, so that no rule matches it. Its packets
+// use the node's own port, through the same switch and rules as those of other pods.
 func hostNetwork(s *story) {
 	n := s.sys.Nodes[0]
 	s.firewall(rig.DenyRest...)
@@ -51,7 +51,7 @@ func hostNetwork(s *story) {
 	}
 }
 
-// throughService is case 80: where a packet to a service goes decides, and not the address of the service.
+// throughService checks that the destination of a packet to a service decides, and not the address of the service.
 func throughService(s *story) {
 	allowed, other := s.sys.Authority.New(), s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: allowed, TTL: time.Minute})
@@ -59,7 +59,8 @@ func throughService(s *story) {
 	services := map[string]netip.Addr{"10.96.80.1": allowed[0], "10.96.80.2": other[0]}
 	for vip, to := range services {
 		name := "svc-" + vip
-		if _, err := n.NBCtl("--wait=hv", "lb-add", name, vip+":80", to.String()+":80", "tcp", "--", "ls-lb-add", n.Node, name); err != nil {
+		if _, err := n.NBCtl("--wait=hv", "lb-add", name, vip+":80", to.String()+":80", "tcp", "--", "ls-lb-add", n.Node,
+			name); err != nil {
 			s.Fatal(err)
 		}
 		defer func() { _, _ = n.NBCtl("--wait=hv", "--if-exists", "lb-del", name) }()
@@ -74,16 +75,17 @@ func throughService(s *story) {
 	if !rig.Connects(s.pod, netip.MustParseAddr("10.96.80.1"), 80, soon) {
 		s.Error("the service whose endpoint is allowed is not reached")
 	}
-	// Nobody is told that it is denied, as its own address would be.
-	if r, err := s.sys.Explain(s.ns, "10.96.80.1:80"); err == nil || !strings.Contains(err.Error(), "10.96.80.1 is an address of services") {
+	// The report must not say that it is denied, as it would for an ordinary address.
+	if r, err := s.sys.Explain(s.ns, "10.96.80.1:80"); err == nil ||
+		!strings.Contains(err.Error(), "10.96.80.1 is an address of services") {
 		s.Errorf("explain of a service: %+v, %v", r, err)
 	}
 	s.dropped(s.pod, netip.MustParseAddr("10.96.80.2"))
-	s.firewall("allow 10.96.80.2/32", "deny 0.0.0.0/0", "deny ::/0") // which no packet is for any more when it is judged
+	s.firewall("allow 10.96.80.2/32", "deny 0.0.0.0/0", "deny ::/0") // no packet has this address when rules match
 	s.dropped(s.pod, netip.MustParseAddr("10.96.80.2"))
 }
 
-// datagramsSurvive is case 49: packets of UDP go on to an address that has left, as long as they are one stream, and no others.
+// datagramsSurvive checks that UDP packets of an existing flow continue to a removed address, and that others do not.
 func datagramsSurvive(s *story) {
 	old, next := s.sys.Authority.New(), s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: old, TTL: time.Second})
@@ -122,7 +124,7 @@ func datagramsSurvive(s *story) {
 	}
 }
 
-// say sends a datagram and waits for it to come back; a machine that is busy may lose one.
+// say sends a datagram and waits until it comes back; a busy machine may lose one.
 func say(c *net.UDPConn) error {
 	var err error
 	for range 3 {

@@ -13,9 +13,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// TestSchedules does harm at random, lets everything come back, and looks whether all is as the firewalls say. It does as many
-// schedules as fit into a minute, or as many as NAMEPLANE_SCHEDULES says: make bench-egress does 200. A failure tells the seed of
-// its schedule; NAMEPLANE_SEED begins there.
+// TestSchedules injects random faults, lets every part recover, and checks that the state matches the firewalls. It
+// runs as many schedules as fit into a minute, or NAMEPLANE_SCHEDULES: make bench-egress runs 200. A failure reports
+// the random seed of its schedule; NAMEPLANE_SEED starts with that seed.
 func TestSchedules(t *testing.T) {
 	cluster.Need(t)
 	sys := rig.Start(t, rig.Options{Nodes: 2, Bin: os.Getenv("NAMEPLANE_BIN")})

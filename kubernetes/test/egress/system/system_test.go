@@ -1,5 +1,5 @@
-// Package system tells the stories of the egress firewall by name, with everything real: the API server, OVN, CoreDNS and all
-// our parts, and packets of pods.
+// Package system tests the egress firewall by name end to end: with a real API server, OVN, CoreDNS, all our parts, and
+// packets of pods.
 package system
 
 import (
@@ -18,10 +18,10 @@ import (
 
 const (
 	soon  = rig.Soon
-	never = 500 * time.Millisecond // for packets that must not come through
+	never = 500 * time.Millisecond // for packets that must not pass
 )
 
-// story is one subtest: a namespace of its own, below which all its names are, and a pod.
+// story is the environment of one subtest: its own namespace, a suffix for all its names, and a pod.
 type story struct {
 	*testing.T
 	sys    *rig.System
@@ -30,13 +30,13 @@ type story struct {
 	server netip.AddrPort // the first replica
 }
 
-// TestSystem runs all stories on one system: starting it takes longer than most of them.
+// TestSystem runs all subtests on one system: starting it takes longer than most of them.
 func TestSystem(t *testing.T) {
 	cluster.Need(t)
 	sys := rig.Start(t, rig.Options{Nodes: 2, Bin: os.Getenv("NAMEPLANE_BIN")})
 	for _, s := range []struct {
 		name string
-		tell func(*story)
+		run  func(*story)
 	}{
 		{"first", firstPacket},
 		{"families", bothFamilies},
@@ -65,20 +65,20 @@ func TestSystem(t *testing.T) {
 					t.Log(sys.Logs())
 				}
 			}()
-			s.tell(&story{T: t, sys: sys, ns: s.name, pod: sys.Pod(sys.Nodes[0], s.name, "web"), server: sys.DNS[0].At})
-			// The next story begins with a number of names that all have agreed upon.
+			s.run(&story{T: t, sys: sys, ns: s.name, pod: sys.Pod(sys.Nodes[0], s.name, "web"), server: sys.DNS[0].At})
+			// All parts must agree on the names before the next subtest.
 			if err := sys.Firewall(s.name); err != nil {
 				t.Error(err)
 			}
-			t.Logf("told in %v", time.Since(begun).Round(time.Millisecond))
+			t.Logf("took %v", time.Since(begun).Round(time.Millisecond))
 		})
 	}
 }
 
-// name is a name of this story that no other has.
+// name returns a name that no other subtest has.
 func (s *story) name(label string) string { return fmt.Sprintf("%s.%s.test.", label, s.ns) }
 
-// firewall allows all names of the story one label deep, and nothing else, or what the rules say.
+// firewall allows all names of the subtest that are one label deep, and nothing else. With rules, it sets those.
 func (s *story) firewall(rules ...string) {
 	s.Helper()
 	if rules == nil {
@@ -89,17 +89,18 @@ func (s *story) firewall(rules ...string) {
 	}
 }
 
-// reaches asks for a name and connects to what comes, which must work at the first SYN.
+// reaches queries a name and connects to its address, which must succeed with the first SYN.
 func (s *story) reaches(pod *cluster.Pod, server netip.AddrPort, name string, qtype uint16) netip.Addr {
 	s.Helper()
 	got := rig.Try(pod, server, name, qtype, soon)
 	if got.Problem != nil || got.Dialed.Err != nil || got.Dialed.Lost != 0 {
-		s.Errorf("%s: %v; connecting to %s: %v with %d SYNs lost", name, got.Problem, got.Addr, got.Dialed.Err, got.Dialed.Lost)
+		s.Errorf("%s: %v; connecting to %s: %v with %d SYNs lost", name, got.Problem, got.Addr, got.Dialed.Err,
+			got.Dialed.Lost)
 	}
 	return got.Addr
 }
 
-// dropped sees that nothing comes back from an address.
+// dropped checks that nothing comes back from an address.
 func (s *story) dropped(pod *cluster.Pod, to netip.Addr) {
 	s.Helper()
 	if d := pod.Dial(netip.AddrPortFrom(to, 80), never); d.Conn != nil || d.Refused() {
@@ -119,7 +120,7 @@ func (s *story) within(limit time.Duration, what string, try func() error) {
 	s.Logf("%s after %v", what, time.Since(begun).Round(time.Millisecond))
 }
 
-// firstPacket is cases 41, 42 and 70: a pod asks for a name for the first time ever and connects at once.
+// firstPacket has a pod that queries a new name and connects at once.
 func firstPacket(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", 30*time.Second)
 	s.firewall()
@@ -132,7 +133,7 @@ func firstPacket(s *story) {
 	if err := s.sys.Settled(soon); err != nil {
 		s.Fatal(err)
 	}
-	for i := range 10 { // both ask at once, at the same replica and at different ones, on two nodes
+	for i := range 10 { // both query at once, at the same replica and at different ones, on two nodes
 		done := make(chan struct{})
 		name := s.name(fmt.Sprintf("both%d", i))
 		go func() {
@@ -149,7 +150,7 @@ func firstPacket(s *story) {
 		}
 		s.dropped(s.pod, rig.Addrs(m)[0])
 	}
-	for _, to := range s.sys.DNS[0].Pod.Addrs { // pods are not the business of the firewall
+	for _, to := range s.sys.DNS[0].Pod.Addrs { // the firewall does not apply to pods
 		if !s.pod.Ping(to, soon) {
 			s.Errorf("no answer from the pod at %s", to)
 		}
@@ -171,7 +172,7 @@ func (s *story) storedAll(name string, want []netip.Addr) {
 	})
 }
 
-// bothFamilies allows a name by IPv4 and IPv6 alike.
+// bothFamilies allows a name by both IPv4 and IPv6.
 func bothFamilies(s *story) {
 	addrs, other := s.sys.Authority.New(), s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: addrs, TTL: 30 * time.Second})
@@ -187,7 +188,7 @@ func bothFamilies(s *story) {
 	}
 }
 
-// portsOfRules is case 72: a port of an address is allowed, and another is left to the next rule.
+// portsOfRules checks that a port of an address is allowed, and that the next rule decides about another port.
 func portsOfRules(s *story) {
 	addrs := s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: addrs, TTL: 30 * time.Second})
@@ -220,11 +221,11 @@ func echoes(s *story, to netip.AddrPort) bool {
 	return err == nil
 }
 
-// sharedName is case 52: two namespaces allow one name, and one of them stops to.
+// sharedName has two namespaces that allow one name, and one of them stops.
 func sharedName(s *story) {
 	other := s.ns + "-too"
 	rules := append([]string{"allow www." + s.ns + ".test"}, rig.DenyRest...)
-	// First, or the resolver asks for the name before there is one, and CoreDNS remembers that.
+	// First: otherwise the resolver queries the name before it exists, and CoreDNS caches that.
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: s.sys.Authority.New(), TTL: 30 * time.Second})
 	if err := s.sys.SetFirewall(other, rules...); err != nil {
 		s.Fatal(err)
@@ -241,7 +242,7 @@ func sharedName(s *story) {
 	if err != nil || !slices.Contains(got, addr) {
 		s.Errorf("its set has %v, %v, want %s", got, err, addr)
 	}
-	if err := s.sys.Firewall(s.ns); err != nil { // which checks that neither the name nor its sets are left
+	if err := s.sys.Firewall(s.ns); err != nil { // checks that neither the name nor its sets are left
 		s.Fatal(err)
 	}
 	s.reaches(s.pod, s.server, s.name("www"), dns.TypeA)

@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// upgradeNamesFirst is the first order of the seed (case 68, and 44): CoreDNS has the plugin before anybody makes custom resources. What
-// pods asked in the meantime is allowed when the resources come, without being asked again.
+// upgradeNamesFirst checks the first upgrade order: CoreDNS has the plugin before custom resources exist. Names that
+// pods queried meanwhile are allowed when the resources appear, without another query.
 func upgradeNamesFirst(s *story) {
 	addrs := s.sys.Authority.New()
 	s.sys.Authority.Say(s.name("www"), rig.Answer{Addrs: addrs, TTL: time.Minute})
@@ -23,7 +23,7 @@ func upgradeNamesFirst(s *story) {
 	if err := s.sys.SetFirewall(s.ns, rules...); err != nil {
 		s.Fatal(err)
 	}
-	s.reaches(s.pod, s.server, s.name("www"), dns.TypeA) // nobody enforces anything yet
+	s.reaches(s.pod, s.server, s.name("www"), dns.TypeA) // nothing is enforced yet
 	for _, p := range old {
 		if err := p.Start(); err != nil {
 			s.Fatal(err)
@@ -43,8 +43,8 @@ func upgradeNamesFirst(s *story) {
 	s.dropped(s.pod, s.sys.Authority.New()[0])
 }
 
-// upgradeNamesLast is the second order of the seed: rules are enforced while a CoreDNS has no plugin yet. It answers as ever, and what it
-// answers stays closed until it is replaced; what others learned is open to all.
+// upgradeNamesLast checks the second upgrade order: rules are enforced while a CoreDNS has no plugin yet. It answers as
+// before, and its answers stay denied until it is replaced. Addresses that other replicas learned are allowed for all.
 func upgradeNamesLast(s *story) {
 	s.sys.Authority.Fresh(s.ns+".test", time.Minute)
 	s.firewall()
@@ -65,7 +65,7 @@ func upgradeNamesLast(s *story) {
 	}
 	s.dropped(s.pod, rig.Addrs(m)[0])
 	stock.Stop()
-	// A switch that has just dropped a packet to an address may do so a moment longer than its rules say, from a cache of its own.
+	// A switch that has just dropped a packet to an address may continue a moment longer, from its cache.
 	replaced := s.replica("")
 	s.within(soon, "what was closed was reached", func() error {
 		got := rig.Try(s.pod, replaced.At, s.name("www"), dns.TypeA, soon)
