@@ -436,19 +436,19 @@ func TestNearLimitNeedsExclusiveWrite(t *testing.T) {
 	o := learn.Object{Name: "*.example.com.", Wildcard: true, Rank: func(string) float64 { return 0 }}
 	var have []learn.Entry
 	for _, tc := range []struct {
-		from, to int
-		crowded  bool
+		from, to  int
+		exclusive bool
 	}{{0, 50, false}, {50, 150, false}, {150, 400, true}, {400, 405, false}, {405, 600, true}} {
 		res := rules.Merge(have, o, names(tc.from, tc.to), start)
-		if !res.Changed || res.Exclusive != tc.crowded {
+		if !res.Changed || res.Exclusive != tc.exclusive {
 			t.Errorf("%d names beside %d: changed %v, crowded %v", tc.to-tc.from, tc.from, res.Changed, res.Exclusive)
 		}
 		have = res.Entries
 	}
 }
 
-// TestMergeDoesNotWriteInPlace checks that Merge does not modify its argument, which other goroutines read.
-func TestMergeDoesNotWriteInPlace(t *testing.T) {
+// TestMergeKeepsItsArgument checks that Merge does not modify its argument, which other goroutines read.
+func TestMergeKeepsItsArgument(t *testing.T) {
 	r := newRig(t, "*.example.com.", 1)
 	r.sees(0, "a.example.com.", "192.0.2.1/5s")
 	r.sees(0, "b.example.com.", "192.0.2.1/5s")

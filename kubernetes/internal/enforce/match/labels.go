@@ -5,9 +5,9 @@ import "github.com/nameplane/nameplane/internal/dnsname"
 // labels are the labels of a name in lower case and without escapes, on the caller's stack. dnsname.Parse does the
 // same, but allocates; FuzzAppend compares the two.
 type labels struct {
-	octets [dnsname.MaxWire]byte
-	ends   [dnsname.MaxWire/2 + 1]uint8 // end of each label in bytes
-	n      int
+	text [dnsname.MaxWire]byte
+	ends [dnsname.MaxWire/2 + 1]uint8 // end of each label in bytes
+	n    int
 }
 
 func (l *labels) label(i int) []byte {
@@ -15,7 +15,7 @@ func (l *labels) label(i int) []byte {
 	if i > 0 {
 		from = int(l.ends[i-1])
 	}
-	return l.octets[from:l.ends[i]]
+	return l.text[from:l.ends[i]]
 }
 
 // read parses a name in presentation form. It reports whether it is a valid name other than the root.
@@ -41,7 +41,7 @@ func (l *labels) read(s string) bool {
 		if at+l.n+3 > dnsname.MaxWire {
 			return false
 		}
-		l.octets[at] = dnsname.Lower(c)
+		l.text[at] = dnsname.Lower(c)
 		at++
 	}
 	return at == start && l.n > 0 || at > start && l.end(at, start)
