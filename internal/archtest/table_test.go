@@ -75,7 +75,7 @@ var layers = []layer{
 		"internal/httpapi/designate":  {"internal/httpapi"},
 		"internal/httpapi/explainapi": {"internal/httpapi"},
 		"internal/httpapi/identity":   {"internal/httpapi"},
-		"internal/httpapi/mec":        {"internal/httpapi", "internal/httpapi/mechttp"},
+		"internal/httpapi/mecapi":     {"internal/httpapi", "internal/httpapi/mechttp"},
 		"internal/httpapi/mechttp":    {"internal/httpapi"},
 		"internal/httpapi/openapi":    {},
 		"internal/httpapi/servermgmt": {"internal/httpapi", "internal/httpapi/mechttp"},

@@ -23,8 +23,8 @@ import (
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
@@ -58,9 +58,9 @@ type Daemon struct {
 	access     *access.Access
 	designate  *designate.API
 	following  *following
-	rules      *rules.Service
+	rules      *mec.Service
 	explaining *explaining        // nil: scans are off
-	callbacks  *mec.Callbacks     // nil: notifications are not sent
+	callbacks  *mecapi.Callbacks  // nil: notifications are not sent
 	forwarder  *forward.Forwarder // nil: names that are not ours are refused
 	notifier   *transfer.Notifier
 	refresher  *transfer.Refresher

@@ -14,10 +14,10 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -182,12 +182,12 @@ func one(b bool) float64 {
 // openRules opens the service behind the APIs of applications and platforms.
 func (d *Daemon) openRules(ctx context.Context) (err error) {
 	c := d.cfg.MEC
-	opts := rules.Options{Log: d.log}
+	opts := mec.Options{Log: d.log}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
-		d.callbacks = mec.NewCallbacks(allowed, d.cfg.Special(), c.EdgeGallery)
+		d.callbacks = mecapi.NewCallbacks(allowed, d.cfg.Special(), c.EdgeGallery)
 		opts.Deliver = d.callbacks.Deliver
 	}
-	d.rules, err = rules.Open(ctx, d.publisher, opts)
+	d.rules, err = mec.Open(ctx, d.publisher, opts)
 	return d.unreadable(err)
 }
 
@@ -205,8 +205,8 @@ func (d *Daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (
 	return n, nil
 }
 
-func (d *Daemon) rulesAPI() mec.API {
-	return mec.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
+func (d *Daemon) rulesAPI() mecapi.API {
+	return mecapi.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
 		EdgeGallery: d.cfg.MEC.EdgeGallery}
 }
 

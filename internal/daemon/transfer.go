@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnspeer"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
@@ -27,7 +27,7 @@ func (d *Daemon) openTransfer() {
 // changed is called with every commit, in their order.
 func (d *Daemon) changed(changes []store.Change) {
 	d.notifier.Committed(changes)
-	rules.WarnSilenced(d.publisher, d.log, changes)
+	mec.WarnSilenced(d.publisher, d.log, changes)
 }
 
 func secondaries(c config.Transfer) (out []transfer.Secondary) {

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	"github.com/nameplane/nameplane/test/server"
 )
@@ -54,7 +54,7 @@ func operations() []string {
 	for _, r := range designate.Routes() {
 		add(r.Method, r.Pattern)
 	}
-	for _, r := range slices.Concat(mec.Mm5Routes(), mec.Mp1Routes()) {
+	for _, r := range slices.Concat(mecapi.Mm5Routes(), mecapi.Mp1Routes()) {
 		add(r.Method, r.Pattern)
 	}
 	for _, r := range servermgmt.Routes() {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 )
 
@@ -104,7 +104,7 @@ func TestRoutes(t *testing.T) {
 // at one of its base paths.
 func edgeRoutes() map[string]string {
 	out := map[string]string{}
-	for _, r := range slices.Concat(mec.Mp1Routes(), mec.Mm5Routes()) {
+	for _, r := range slices.Concat(mecapi.Mp1Routes(), mecapi.Mm5Routes()) {
 		if r.Description != "" { // else it is there for a thing that has the name of a path
 			out[r.Method+" "+r.Pattern] = r.Description
 		}

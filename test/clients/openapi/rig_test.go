@@ -30,10 +30,10 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/explainapi"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
@@ -93,8 +93,8 @@ func newRig(t *testing.T) rig {
 // edge adds the doors for edge applications and platforms. Event streams end as soon as they have begun.
 func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	callbacks := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, specialaddr.Table{}, false)
-	service, err := rules.Open(t.Context(), r.Pub, rules.Options{Deliver: callbacks.Deliver})
+	callbacks := mecapi.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, specialaddr.Table{}, false)
+	service, err := mec.Open(t.Context(), r.Pub, mec.Options{Deliver: callbacks.Deliver})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 			t.Error(err)
 		}
 	})
-	api := mec.API{Service: service, Callbacks: callbacks, Done: done,
+	api := mecapi.API{Service: service, Callbacks: callbacks, Done: done,
 		Revoke: func(context.Context, store.Actor, string) (int, error) { return 0, nil }}
 	api.RegisterMp1(mux)
 	api.RegisterMm5(mux)

@@ -1,23 +1,23 @@
-package mec_test
+package mecapi_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // FuzzBodies sends any bytes to every operation that has a body: never a panic, never a status of 500 or more, always a problem
 // document for an error.
 func FuzzBodies(f *testing.F) {
-	cb := mec.NewCallbacks(nil, specialaddr.Table{}, false)
-	s := startServer(f, mec.API{Callbacks: cb}, rules.Options{})
+	cb := mecapi.NewCallbacks(nil, specialaddr.Table{}, false)
+	s := startServer(f, mecapi.API{Callbacks: cb}, mec.Options{})
 	s.rule("app1", rule1)
 	var calls []string
 	path := strings.NewReplacer("{app}", "app1", "{rule}", "r1")
-	for _, r := range append(mec.Mp1Routes(), mec.Mm5Routes()...) {
+	for _, r := range append(mecapi.Mp1Routes(), mecapi.Mm5Routes()...) {
 		if r.Method == "PUT" || r.Method == "POST" {
 			calls = append(calls, r.Method+" "+path.Replace(r.Pattern))
 		}

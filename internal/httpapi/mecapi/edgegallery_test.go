@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // TestEdgeGalleryRules walks through Mm5 of EdgeGallery 0.9, with its manners.
 func TestEdgeGalleryRules(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	const all = "/mepcfg/mec_app_config/v1/rules/app1/dns_rules"
 	made := s.as(platform, 200, "POST "+all, rule1)
 	rule := made.json.(map[string]any)
@@ -59,7 +59,7 @@ func descriptor(name string, dnsRules ...string) string {
 
 // TestEdgeGalleryTasks walks through Mm5 of EdgeGallery since 1.0.1.
 func TestEdgeGalleryTasks(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	const config = "/mepcfg/app_lcm/v1/applications/app1/appd_configuration"
 	const all = "/mep/config/app1/dns_rules"
 	expect := func(res response, result, phase string) string {
@@ -99,7 +99,7 @@ func TestEdgeGalleryTasks(t *testing.T) {
 
 // TestEdgeGalleryOneTask wants a second task of an application to be refused while one runs.
 func TestEdgeGalleryOneTask(t *testing.T) {
-	s := openServer(t, mec.API{}, rules.Options{})
+	s := openServer(t, mecapi.API{}, mec.Options{})
 	const config = "/mepcfg/app_lcm/v1/applications/app1/appd_configuration"
 	task := s.as(platform, 200, "POST "+config, descriptor("game", rule1)).json.(map[string]any)
 	if task["configResult"] != "PROCESSING" || task["configPhase"] != "0" {
@@ -112,7 +112,7 @@ func TestEdgeGalleryOneTask(t *testing.T) {
 }
 
 func TestEdgeGalleryBadConfigurations(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	var many []string
 	for i := range 33 {
 		many = append(many, fmt.Sprintf(`{"dnsRuleId":"r%d","domainName":"n%d.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1"}`, i, i))
@@ -145,7 +145,7 @@ func TestEdgeGalleryBadConfigurations(t *testing.T) {
 }
 
 func TestEdgeGalleryTermination(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	s.rule("app1", rule1)
 	s.want(s.as(platform, 200, "GET /mepcfg/mec_platform_config/v1/capabilities", "").json, `[{"capabilityId":"dns",
 		"capabilityName":"DNS rules","status":"ACTIVE","version":"v1","consumers":[{"applicationInstanceId":"app1"}]}]`)

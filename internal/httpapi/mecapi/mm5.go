@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 const rulesOf = "/mep/config/{app}/dns_rules"
@@ -60,7 +60,7 @@ func (c *call) listApps() (reply, error) {
 	if given := q.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
 		if err != nil || n < 1 {
-			return reply{}, &rules.FieldError{Field: "limit", Msg: "must be a number from 1 up to " + strconv.Itoa(pageApps)}
+			return reply{}, &mec.FieldError{Field: "limit", Msg: "must be a number from 1 up to " + strconv.Itoa(pageApps)}
 		}
 		limit = min(n, pageApps)
 	}
@@ -95,7 +95,7 @@ func (c *call) terminate() (reply, error) {
 		return reply{}, err
 	}
 	gone, err := c.Service.Terminate(c.r.Context(), c.actor(), app)
-	if err == nil && gone == (rules.Removed{}) && revoked == 0 {
+	if err == nil && gone == (mec.Removed{}) && revoked == 0 {
 		err = &mechttp.Fault{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is nothing of an application %.140q", app)}
 	}
 	return reply{status: http.StatusNoContent}, err
@@ -137,9 +137,9 @@ func (c *call) putRules() (reply, error) {
 		return reply{}, err
 	}
 	if !in.onlyState() {
-		return reply{}, &rules.FieldError{Field: mechttp.Whole, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
+		return reply{}, &mec.FieldError{Field: mechttp.Whole, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
 	}
-	state, err := rules.ParseState(*in.State)
+	state, err := mec.ParseState(*in.State)
 	if err != nil {
 		return reply{}, err
 	}
@@ -163,8 +163,8 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 }
 
 // parseRules reads the rules of a list. Errors name the one they are in.
-func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
-	out := make([]rules.Rule, len(items))
+func parseRules(list string, items []json.RawMessage) ([]mec.Rule, error) {
+	out := make([]mec.Rule, len(items))
 	seen := map[string]bool{}
 	for i, item := range items {
 		var in ruleInput
@@ -173,7 +173,7 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 			out[i], err = in.rule()
 		}
 		if err == nil && seen[out[i].ID] {
-			err = &rules.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q is there twice", out[i].ID)}
+			err = &mec.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q is there twice", out[i].ID)}
 		}
 		if err != nil {
 			return nil, mechttp.Within(fmt.Sprintf("%s[%d]", list, i), err)
@@ -185,7 +185,7 @@ func parseRules(list string, items []json.RawMessage) ([]rules.Rule, error) {
 
 // putRule changes the state of a rule when that is all the body has, else all of it.
 func (c *call) putRule() (reply, error) {
-	return c.update(func(old rules.Rule, in ruleInput) (change, error) {
+	return c.update(func(old mec.Rule, in ruleInput) (change, error) {
 		if in.onlyState() {
 			return stateOnly(old, in)
 		}

@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -15,12 +15,12 @@ func (c *call) fail(err error) { mechttp.Fail(c.w, c.r, c.Log, c.fault(err)) }
 
 // fault words the errors that these APIs have their own words or statuses for.
 func (c *call) fault(err error) error {
-	var conflict *rules.ConflictError
+	var conflict *mec.ConflictError
 	exists := cmp.Or(c.route.conflict, http.StatusConflict)
 	switch {
 	case errors.As(err, &conflict):
 		return &mechttp.Fault{Status: exists, Detail: c.conflictText(conflict)}
-	case errors.Is(err, rules.ErrTaskRunning):
+	case errors.Is(err, mec.ErrTaskRunning):
 		return &mechttp.Fault{Status: http.StatusForbidden, Detail: err.Error()}
 	case errors.Is(err, store.ErrNotFound):
 		return &mechttp.Fault{Status: http.StatusNotFound, Detail: c.notFound()}
@@ -31,7 +31,7 @@ func (c *call) fault(err error) error {
 }
 
 // conflictText names the other owner to the platform only: an application need not know who else is here.
-func (c *call) conflictText(e *rules.ConflictError) string {
+func (c *call) conflictText(e *mec.ConflictError) string {
 	if c.name == "mp1" {
 		return e.Error()
 	}

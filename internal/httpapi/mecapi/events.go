@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // Times of a stream. A silent one says so more often than proxies give up; a long one ends and is taken up again by the
@@ -92,7 +92,7 @@ func (c *call) lastEvent() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(given, 10, 64)
 	if err != nil {
-		return 0, &rules.FieldError{Field: "Last-Event-ID", Msg: "must be the id of an event"}
+		return 0, &mec.FieldError{Field: "Last-Event-ID", Msg: "must be the id of an event"}
 	}
 	return n, nil
 }
@@ -111,11 +111,11 @@ func (s *sender) send(text string) {
 }
 
 // next sends what comes next: events, that some are lost, or a sign of life.
-func (s *sender) next(ctx context.Context, w *rules.Watcher) {
+func (s *sender) next(ctx context.Context, w *mec.Watcher) {
 	wait, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
 	events, err := w.Next(wait)
-	var gap *rules.GapError
+	var gap *mec.GapError
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &gap):
@@ -130,7 +130,7 @@ func (s *sender) next(ctx context.Context, w *rules.Watcher) {
 	}
 }
 
-func (s *sender) text(events []rules.Event) string {
+func (s *sender) text(events []mec.Event) string {
 	var b strings.Builder
 	for _, e := range events {
 		data, err := json.Marshal(fromEvent(e, s.c.extensions()))

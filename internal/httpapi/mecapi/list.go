@@ -1,33 +1,33 @@
-package mec
+package mecapi
 
 import (
 	"fmt"
 	"net/http"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // tagAll is the entity tag of all rules of an application.
-func tagAll(list []rules.Rule) string { return `"` + rules.ETagOf(list) + `"` }
+func tagAll(list []mec.Rule) string { return `"` + mec.ETagOf(list) + `"` }
 
 // ifMatchAll is ifMatch for all rules of an application. The list of one without rules is there, and empty.
-func (c *call) ifMatchAll(list []rules.Rule) error {
+func (c *call) ifMatchAll(list []mec.Rule) error {
 	return c.matchTag(tagAll(list),
 		"the rules are not those that If-Match names; read them again and repeat the change")
 }
 
 // toldAll is a reply with all rules of an application and their tag.
-func (c *call) toldAll(list []rules.Rule) reply {
+func (c *call) toldAll(list []mec.Rule) reply {
 	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}
 }
 
 // warn says in the log, with the request id of the audit line, when a rule is not answered because of a zone.
-func (c *call) warn(list ...rules.Rule) {
+func (c *call) warn(list ...mec.Rule) {
 	n, first := 0, ""
 	for _, r := range list {
 		z := c.Service.SilencedBy(r.Name)
-		if z.IsZero() || r.State == rules.Inactive {
+		if z.IsZero() || r.State == mec.Inactive {
 			continue
 		}
 		if n++; n == 1 {
@@ -45,7 +45,7 @@ func (c *call) warn(list ...rules.Rule) {
 
 // revoke ends the tokens of an application, before what it has is removed: with them it could make new things meanwhile.
 func (c *call) revoke(app string) (int, error) {
-	if err := rules.CheckApp(app); err != nil {
+	if err := mec.CheckApp(app); err != nil {
 		return 0, err
 	}
 	return c.Revoke(c.r.Context(), c.actor(), app)

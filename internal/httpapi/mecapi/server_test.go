@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
@@ -24,7 +24,7 @@ import (
 type server struct {
 	t       testing.TB
 	mux     *http.ServeMux
-	service *rules.Service
+	service *mec.Service
 	pub     *publish.Publisher
 }
 
@@ -38,13 +38,13 @@ var (
 	member   = httpapi.Caller{Who: "token ci", Project: "p1", Roles: []string{"member", "reader"}}
 )
 
-func newServer(t testing.TB, api mec.API) *server {
+func newServer(t testing.TB, api mecapi.API) *server {
 	t.Helper()
-	return startServer(t, api, rules.Options{})
+	return startServer(t, api, mec.Options{})
 }
 
 // startServer starts the doors with a service of the given options.
-func startServer(t testing.TB, api mec.API, opts rules.Options) *server {
+func startServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	t.Helper()
 	s := openServer(t, api, opts)
 	ctx, stop := context.WithCancel(context.Background())
@@ -60,7 +60,7 @@ func startServer(t testing.TB, api mec.API, opts rules.Options) *server {
 }
 
 // openServer is startServer for a service that does nothing by itself: tasks stay as they are.
-func openServer(t testing.TB, api mec.API, opts rules.Options) *server {
+func openServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
 	if err != nil {
@@ -79,7 +79,7 @@ func openServer(t testing.TB, api mec.API, opts rules.Options) *server {
 			t.Error(err)
 		}
 	})
-	if api.Service, err = rules.Open(ctx, pub, opts); err != nil {
+	if api.Service, err = mec.Open(ctx, pub, opts); err != nil {
 		t.Fatal(err)
 	}
 	if api.Revoke == nil {

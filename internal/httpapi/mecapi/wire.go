@@ -1,9 +1,9 @@
-package mec
+package mecapi
 
 import (
 	"time"
 
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // wireRule is MEC 011's DnsRule. A rule without ttl, which never expires, is told without it.
@@ -20,7 +20,7 @@ type wireRule struct {
 	Grant       string     `json:"grantedDomain,omitempty"` // ours: where the application may choose the name
 }
 
-func fromRule(r rules.Rule, extensions bool) wireRule {
+func fromRule(r mec.Rule, extensions bool) wireRule {
 	w := wireRule{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL, State: string(r.State)}
 	if extensions {
 		w.LoadBalance = r.LoadBalance
@@ -38,7 +38,7 @@ func fromRule(r rules.Rule, extensions bool) wireRule {
 func (c *call) extensions() bool { return c.name == "mm5" || c.EdgeGallery }
 
 // wire is a rule as this door shows it.
-func (c *call) wire(r rules.Rule) wireRule {
+func (c *call) wire(r mec.Rule) wireRule {
 	w := fromRule(r, c.extensions())
 	if z := c.Service.SilencedBy(r.Name); c.extensions() && !z.IsZero() {
 		w.SilencedBy = z.String()
@@ -46,7 +46,7 @@ func (c *call) wire(r rules.Rule) wireRule {
 	return w
 }
 
-func (c *call) wireAll(list []rules.Rule) []wireRule {
+func (c *call) wireAll(list []mec.Rule) []wireRule {
 	out := make([]wireRule, len(list))
 	for i, r := range list {
 		out[i] = c.wire(r)
@@ -73,17 +73,17 @@ func (in ruleInput) onlyState() bool {
 }
 
 // rule is a whole rule as a client wrote it.
-func (in ruleInput) rule() (rules.Rule, error) {
-	d := rules.Draft{ID: val(in.ID), Domain: val(in.Domain), AddrType: val(in.AddrType), Addr: val(in.Addr), TTL: in.TTL,
+func (in ruleInput) rule() (mec.Rule, error) {
+	d := mec.Draft{ID: val(in.ID), Domain: val(in.Domain), AddrType: val(in.AddrType), Addr: val(in.Addr), TTL: in.TTL,
 		State: val(in.State), LoadBalance: val(in.LoadBalance), Grant: val(in.Grant)}
 	if in.ExpiresAt != nil {
 		t, err := time.Parse(time.RFC3339, *in.ExpiresAt)
 		if err != nil {
-			return rules.Rule{}, &rules.FieldError{Field: "expiresAt", Msg: "must be a time such as 2030-01-31T12:00:00Z"}
+			return mec.Rule{}, &mec.FieldError{Field: "expiresAt", Msg: "must be a time such as 2030-01-31T12:00:00Z"}
 		}
 		d.ExpiresAt = t
 	}
-	return rules.ParseRule(d)
+	return mec.ParseRule(d)
 }
 
 func val[T any](p *T) T {
@@ -166,7 +166,7 @@ type notificationLinks struct {
 	Subscription link `json:"subscription"`
 }
 
-func fromEvent(e rules.Event, extensions bool) notification {
+func fromEvent(e mec.Event, extensions bool) notification {
 	return notification{Type: notificationType, App: e.Rule.App, Change: string(e.Kind), Sequence: e.Seq,
 		Time: timeStamp{e.Time.Unix(), e.Time.Nanosecond()}, Rule: fromRule(e.Rule, extensions)}
 }

@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 )
 
 // TestMm5 walks through the calls of the document.
@@ -15,7 +15,7 @@ func TestMm5(t *testing.T) {
 	const sent = `{"dnsRuleId":"` + id + `","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"172.16.189.14","ttl":30}`
 	const on = `{"dnsRuleId":"` + id + `","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"172.16.189.14","ttl":30,"state":"ACTIVE"}`
 	off := strings.Replace(on, `"ACTIVE"`, `"INACTIVE"`, 1)
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
 	const one = all + "/" + id
 
@@ -49,7 +49,7 @@ func TestMm5(t *testing.T) {
 
 // TestAllRules replaces and switches all rules of an application at once.
 func TestAllRules(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
 	on := strings.Replace(rule2, "INACTIVE", "ACTIVE", 1)
 	s.want(s.as(platform, 200, "PUT "+all, "["+rule1+","+rule2+"]").json, "["+rule1+","+rule2+"]")
@@ -75,7 +75,7 @@ func TestAllRules(t *testing.T) {
 }
 
 func TestApps(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	s.want(s.as(platform, 200, "GET /mep/config", "").json, `{"applications":[],"links":{"self":"http://mep.test/mep/config"}}`)
 	for i := range 5 {
 		s.rule(fmt.Sprintf("app%d", i), strings.Replace(rule1, "www", fmt.Sprint("w", i), 1))

@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -39,7 +39,7 @@ func (c *call) dispatch(admit func(*call) error) (reply, error) {
 	}
 	if strings.Contains(c.route.Pattern, "{app}") {
 		c.app = c.r.PathValue("app")
-		if err := rules.CheckApp(c.app); err != nil {
+		if err := mec.CheckApp(c.app); err != nil {
 			return reply{}, err
 		}
 	}
@@ -108,11 +108,11 @@ func (c *call) write(rep reply) {
 }
 
 // tag returns the entity tag of a rule.
-func tag(r rules.Rule) string { return `"` + r.ETag() + `"` }
+func tag(r mec.Rule) string { return `"` + r.ETag() + `"` }
 
 // ifMatch compares the request's If-Match with the rule that would be changed. It is called inside the commit, so that
 // of two writers with the same tag only one goes on.
-func (c *call) ifMatch(r rules.Rule) error {
+func (c *call) ifMatch(r mec.Rule) error {
 	return c.matchTag(tag(r), "the rule is not the one that If-Match names; read it again and repeat the change")
 }
 
@@ -134,6 +134,6 @@ func (c *call) unlessHeld(rep reply) reply {
 }
 
 // told is a reply with a rule and its tag.
-func (c *call) told(status int, r rules.Rule) reply {
+func (c *call) told(status int, r mec.Rule) reply {
 	return reply{status: status, body: c.wire(r), etag: tag(r)}
 }

@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"sync"

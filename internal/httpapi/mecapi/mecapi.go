@@ -1,6 +1,6 @@
 // Package mec serves the DNS rules of edge applications: to the applications themselves (Mp1, as ETSI MEC 011 has it) and to
 // the platform that manages them (Mm5, in the form of our own document and in both forms that EdgeGallery shipped).
-package mec
+package mecapi
 
 import (
 	"cmp"
@@ -11,13 +11,13 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
 // API is both doors over a Service. Each is registered with the mux of the listener it belongs to.
 type API struct {
-	Service   *rules.Service
+	Service   *mec.Service
 	Callbacks *Callbacks   // the ones that the Service delivers with; nil: none
 	Log       *slog.Logger // default: none
 

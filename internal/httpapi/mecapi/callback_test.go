@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
@@ -21,8 +21,8 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 func withCallbacks(t *testing.T, networks []netip.Prefix) *server {
 	t.Helper()
-	cb := mec.NewCallbacks(networks, specialaddr.Table{}, false)
-	return startServer(t, mec.API{Callbacks: cb}, rules.Options{Deliver: cb.Deliver})
+	cb := mecapi.NewCallbacks(networks, specialaddr.Table{}, false)
+	return startServer(t, mecapi.API{Callbacks: cb}, mec.Options{Deliver: cb.Deliver})
 }
 
 func subscribeTo(uri string) string {
@@ -110,21 +110,21 @@ func TestBadSubscriptions(t *testing.T) {
 	}
 	s.as(app1, 201, "POST /applications/app1/subscriptions", subscribeTo("http://[::ffff:127.0.0.1]:1/"))
 	s.as(app1, 201, "POST /applications/app1/subscriptions", subscribeTo("https://callback.test/x?y=z"))
-	none := newServer(t, mec.API{})
+	none := newServer(t, mecapi.API{})
 	none.as(app1, 403, "POST /applications/app1/subscriptions", good)
 }
 
 // TestSpecialCallbacks: an administrator who allows the whole internet has not named this host, its networks or its cloud.
 func TestSpecialCallbacks(t *testing.T) {
 	internet := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
-	cb := mec.NewCallbacks(internet, specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}, false)
-	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
+	cb := mecapi.NewCallbacks(internet, specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}, false)
+	event := mec.Event{Seq: 1, Rule: mec.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
 		uri := "http://" + netip.AddrPortFrom(a, 80).String() + "/"
 		if err := cb.Check(uri); err == nil || !strings.Contains(err.Error(), "none of the networks") {
 			t.Errorf("Check(%s): %v", uri, err)
 		}
-		if err := cb.Deliver(t.Context(), rules.Subscription{Callback: uri}, event); err == nil || !strings.Contains(err.Error(), "none of the networks") {
+		if err := cb.Deliver(t.Context(), mec.Subscription{Callback: uri}, event); err == nil || !strings.Contains(err.Error(), "none of the networks") {
 			t.Errorf("Deliver to %s: %v", uri, err)
 		}
 	}
@@ -143,17 +143,17 @@ func TestDeliverElsewhere(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	defer receiver.Close()
-	event := rules.Event{Seq: 1, Kind: "CREATED", Rule: rules.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
-	sub := rules.Subscription{ID: "s1", App: "app1", Callback: receiver.URL + "/cb"}
+	event := mec.Event{Seq: 1, Kind: "CREATED", Rule: mec.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
+	sub := mec.Subscription{ID: "s1", App: "app1", Callback: receiver.URL + "/cb"}
 
-	outside := mec.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, specialaddr.Table{}, false)
+	outside := mecapi.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, specialaddr.Table{}, false)
 	if err := outside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "none of the networks") || len(asked) != 0 {
 		t.Errorf("a callback outside the networks: %v, and %d requests", err, len(asked))
 	}
 	if err := outside.Deliver(t.Context(), sub, event); strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("an application is told what a name outside the networks leads to: %v", err)
 	}
-	inside := mec.NewCallbacks(loopback, specialaddr.Table{}, false)
+	inside := mecapi.NewCallbacks(loopback, specialaddr.Table{}, false)
 	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") || len(asked) != 1 {
 		t.Errorf("a callback that redirects: %v, and %d requests", err, len(asked))
 	}
@@ -171,9 +171,9 @@ func TestDeliverToOthers(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	cb := mec.NewCallbacks(loopback, specialaddr.Table{}, false)
-	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
-	sub := rules.Subscription{Callback: "http://" + l.Addr().String()}
+	cb := mecapi.NewCallbacks(loopback, specialaddr.Table{}, false)
+	event := mec.Event{Seq: 1, Rule: mec.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
+	sub := mec.Subscription{Callback: "http://" + l.Addr().String()}
 	if err := cb.Deliver(t.Context(), sub, event); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a port that speaks something else: %v", err)
 	}
@@ -189,10 +189,10 @@ func TestDeliverNoProxy(t *testing.T) {
 	defer proxy.Close()
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
-	cb := mec.NewCallbacks(loopback, specialaddr.Table{}, false)
-	event := rules.Event{Seq: 1, Rule: rules.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
+	cb := mecapi.NewCallbacks(loopback, specialaddr.Table{}, false)
+	event := mec.Event{Seq: 1, Rule: mec.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	// An address that the environment's proxy would be used for; nobody may be asked there.
-	if err := cb.Deliver(t.Context(), rules.Subscription{Callback: "http://192.0.2.1/"}, event); err == nil {
+	if err := cb.Deliver(t.Context(), mec.Subscription{Callback: "http://192.0.2.1/"}, event); err == nil {
 		t.Error("delivered to an address outside the networks")
 	}
 }

@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
@@ -79,17 +79,17 @@ func (c *Callbacks) Check(uri string) error {
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return &rules.FieldError{Field: "callbackReference", Msg: "has a port that is none"}
+			return &mec.FieldError{Field: "callbackReference", Msg: "has a port that is none"}
 		}
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !c.allowed(a) {
-		return &rules.FieldError{Field: "callbackReference", Msg: "is in none of the networks that callbacks may be in"}
+		return &mec.FieldError{Field: "callbackReference", Msg: "is in none of the networks that callbacks may be in"}
 	}
 	return nil
 }
 
 // Deliver posts one notification; any status of success will do.
-func (c *Callbacks) Deliver(ctx context.Context, s rules.Subscription, e rules.Event) error {
+func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event) error {
 	n := fromEvent(e, c.extensions)
 	self := mp1Bases[0] + "/applications/" + url.PathEscape(s.App) + "/subscriptions/" + s.ID
 	n.Links = &notificationLinks{link{self}}

@@ -1,11 +1,11 @@
-package mec
+package mecapi
 
 import (
 	"net/http"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // self is the path of the subscriptions of the application, below the base path that the request came by.
@@ -17,7 +17,7 @@ func (c *call) self() string {
 	return c.url(path)
 }
 
-func (c *call) wireSubscription(s rules.Subscription) subscription {
+func (c *call) wireSubscription(s mec.Subscription) subscription {
 	return subscription{Type: subscriptionType, Callback: s.Callback, App: s.App, Links: subscriptionLinks{link{c.self() + "/" + s.ID}},
 		State: string(s.State), Delivered: s.Delivered, Missed: s.Missed, Failures: s.Failures, LastError: s.LastError}
 }
@@ -43,9 +43,9 @@ func (c *call) subscribe() (reply, error) {
 	}
 	switch {
 	case val(in.Type) != subscriptionType:
-		return reply{}, &rules.FieldError{Field: "subscriptionType", Msg: "must be " + subscriptionType + ", the only one here"}
+		return reply{}, &mec.FieldError{Field: "subscriptionType", Msg: "must be " + subscriptionType + ", the only one here"}
 	case in.App != nil && *in.App != c.app:
-		return reply{}, &rules.FieldError{Field: "appInstanceId", Msg: "is not the one of the path"}
+		return reply{}, &mec.FieldError{Field: "appInstanceId", Msg: "is not the one of the path"}
 	case c.Callbacks == nil:
 		return reply{}, &mechttp.Fault{Status: http.StatusForbidden, Detail: "notifications are not configured"}
 	}

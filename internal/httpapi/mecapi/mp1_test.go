@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 )
 
 var bases = []string{"", "/mec_app_support/v1", "/mec_app_support/v2", "/mep/mec_app_support/v1"}
 
 func TestMp1(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	s.rule("app1", rule1)
 	s.rule("app1", rule2)
 	for _, base := range bases {
@@ -43,7 +43,7 @@ func TestMp1(t *testing.T) {
 }
 
 func TestMp1Callers(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	s.as(app2, 403, "GET "+path, "")
 	s.as(app2, 403, "PUT "+path, rule1)
@@ -57,7 +57,7 @@ func TestMp1Callers(t *testing.T) {
 }
 
 func TestMp1Header(t *testing.T) {
-	s := newServer(t, mec.API{EdgeGallery: true})
+	s := newServer(t, mecapi.API{EdgeGallery: true})
 	path := s.rule("app1", rule1)
 	s.as(app1, 401, "GET "+path, "")
 	s.as(app1, 401, "GET "+path, "", "X-AppinstanceID: app2")
@@ -66,7 +66,7 @@ func TestMp1Header(t *testing.T) {
 }
 
 func TestEntityTags(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	first := s.as(app1, 200, "GET "+path, "").Header().Get("ETag")
 	if len(first) < 10 || first[0] != '"' || first[len(first)-1] != '"' {
@@ -96,7 +96,7 @@ func TestEntityTags(t *testing.T) {
 
 // TestNoChange wants a PUT that changes nothing to make no event, and so no commit of a rule.
 func TestNoChange(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	before, err := s.service.Newest()
 	if err != nil {
@@ -111,7 +111,7 @@ func TestNoChange(t *testing.T) {
 
 // TestBadRules is for the body of PUT on Mp1. Each changes nothing, and the field is named.
 func TestBadRules(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	put := func(from, to string) string {
 		t.Helper()
@@ -179,7 +179,7 @@ func TestBadRules(t *testing.T) {
 
 // TestGoodRules are kept and shown as they were given.
 func TestGoodRules(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	s.rule("app1", rule1)
 	const path = "/mep/config/app1/dns_rules/r1"
 	label := strings.Repeat("a", 63)
@@ -206,7 +206,7 @@ func granting(rule, domain string) string {
 
 // TestOwnState wants an application to switch its rules, and to change nothing else that the platform did not grant.
 func TestOwnState(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	off := strings.Replace(rule1, `"ACTIVE"`, `"INACTIVE"`, 1)
 	for field, change := range map[string][2]string{"domainName": {"www.example.com", "*.com"}, "ipAddress": {"192.0.2.1", "192.0.2.2"},
@@ -227,7 +227,7 @@ func TestOwnState(t *testing.T) {
 // TestGrant wants a rule with a granted domain to be the application's to change, in that domain only, and the grant to be
 // the platform's.
 func TestGrant(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", granting(rule1, "example.com."))
 	shown := func(rule string) {
 		t.Helper()
@@ -253,7 +253,7 @@ func TestGrant(t *testing.T) {
 
 func TestStateOnly(t *testing.T) {
 	const header = "X-AppinstanceID: app1"
-	s := newServer(t, mec.API{EdgeGallery: true})
+	s := newServer(t, mecapi.API{EdgeGallery: true})
 	path := s.rule("app1", rule1)
 	off := strings.Replace(rule1, `"ACTIVE"`, `"INACTIVE"`, 1)
 	s.want(s.as(app1, 200, "PUT "+path, off, header).json, off)
@@ -274,7 +274,7 @@ func TestStateOnly(t *testing.T) {
 func TestStateOnlyExtensions(t *testing.T) {
 	for field, value := range map[string]string{"loadBalance": "true", "expiresAt": `"2999-01-01T00:00:00Z"`} {
 		body := `{"state":"INACTIVE","` + field + `":` + value + `}`
-		s := newServer(t, mec.API{EdgeGallery: true})
+		s := newServer(t, mecapi.API{EdgeGallery: true})
 		path := s.rule("app1", rule1)
 		if got := s.as(app1, 400, "PUT "+path, body, "X-AppinstanceID: app1").detail(); !strings.HasPrefix(got, field+": ") {
 			t.Errorf("detail %q does not name %s", got, field)
@@ -282,7 +282,7 @@ func TestStateOnlyExtensions(t *testing.T) {
 		s.as(platform, 400, "PUT /mepcfg/mec_app_config/v1/rules/app1/dns_rules/r1", body)
 		s.want(s.as(app1, 200, "GET "+path, "", "X-AppinstanceID: app1").json, rule1)
 	}
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	s.as(app1, 200, "PUT "+s.rule("app1", rule1), strings.Replace(rule1, `"ttl"`, `"expiresAt":"soon","ttl"`, 1))
 }
 
@@ -290,14 +290,14 @@ func TestStateOnlyExtensions(t *testing.T) {
 func TestExtensions(t *testing.T) {
 	const more = `{"dnsRuleId":"r1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","ttl":30,
 		"state":"ACTIVE","loadBalance":true,"expiresAt":"2999-01-01T00:00:00Z"}`
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", more)
 	s.want(s.as(app1, 200, "GET "+path, "").json, rule1)
 	s.want(s.as(app1, 200, "PUT "+path, rule1).json, rule1)
 	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/r1", "").json, more)
 
 	const header = "X-AppinstanceID: app1"
-	s = newServer(t, mec.API{EdgeGallery: true})
+	s = newServer(t, mecapi.API{EdgeGallery: true})
 	path = s.rule("app1", more)
 	s.want(s.as(app1, 200, "GET "+path, "", header).json, more)
 	s.want(s.as(app1, 200, "PUT "+path, more, header).json, more)
@@ -309,7 +309,7 @@ func TestExtensions(t *testing.T) {
 
 // TestConflict wants an application to learn no more of another than that it is there.
 func TestConflict(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	s.rule("app1", rule1)
 	theirs := s.rule("app2", granting(rule1, "example.com"))
 	if got := s.as(app2, 409, "PUT "+theirs, strings.Replace(rule1, "192.0.2.1", "192.0.2.2", 1)).detail(); strings.Contains(got, "app1") ||
@@ -324,7 +324,7 @@ func TestConflict(t *testing.T) {
 }
 
 func TestTooMany(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	var list []string
 	for i := range 1001 {
 		list = append(list, fmt.Sprintf(`{"dnsRuleId":"r%d","domainName":"n%d.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1"}`, i, i))
@@ -338,7 +338,7 @@ func TestTooMany(t *testing.T) {
 
 // An application that changes its rules without pause is slowed down, and nobody else is.
 func TestMp1Pace(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	other := s.rule("app2", rule1)
 	var res response

@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"bufio"
@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // stream is an event stream over a real connection.
@@ -104,7 +104,7 @@ func (s *stream) expect(want string) string {
 }
 
 func TestEventStreams(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	own := s.watch(t, app1, "/applications/app1/dns_rules/events")
 	all := s.watch(t, platform, "/mep/config/events")
@@ -133,7 +133,7 @@ func TestEventStreams(t *testing.T) {
 
 // TestEventStreamsName wants a rule with the name of the stream to be within reach.
 func TestEventStreamsName(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	body := strings.Replace(rule1, `"r1"`, `"events"`, 1)
 	path := s.rule("app1", body)
 	s.want(s.as(app1, 200, "GET "+path, "", "Accept: application/json").json, body)
@@ -143,7 +143,7 @@ func TestEventStreamsName(t *testing.T) {
 }
 
 func TestEventGap(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "ACTIVE", "INACTIVE", 1))
 	w := s.watch(t, app1, "/applications/app1/dns_rules/events", "Last-Event-ID: 7") // of another store
@@ -156,7 +156,7 @@ func TestEventGap(t *testing.T) {
 
 // TestEventStreamsAreBounded opens as many as may be.
 func TestEventStreamsAreBounded(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	for range 8 {
 		s.watch(t, app1, "/applications/app1/dns_rules/events")
 	}
@@ -176,7 +176,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 // TestEventStreamsEnd closes what tells that the server stops.
 func TestEventStreamsEnd(t *testing.T) {
 	done := make(chan struct{})
-	s := startServer(t, mec.API{Done: done}, rules.Options{})
+	s := startServer(t, mecapi.API{Done: done}, mec.Options{})
 	w := s.watch(t, platform, "/mep/config/events")
 	close(done)
 	for w.lines.Scan() {
@@ -190,7 +190,7 @@ func TestEventStreamsEnd(t *testing.T) {
 // TestHeartbeat listens to a silent stream for all of its life, in fake time.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, mec.API{})
+		s := newServer(t, mecapi.API{})
 		req := httptest.NewRequest("GET", "/mep/config/events", nil)
 		w := httptest.NewRecorder()
 		begin := time.Now()

@@ -1,4 +1,4 @@
-package mec_test
+package mecapi_test
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/httpapi/mec"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
@@ -16,7 +16,7 @@ import (
 
 // TestListIfMatch lets two writers change all rules of an application: of those who read the same list, one does.
 func TestListIfMatch(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
 	tag := func(res response) string {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestListIfMatch(t *testing.T) {
 func TestTerminationRevokes(t *testing.T) {
 	left := map[string]int{"app1": 2, "app9": 1}
 	var broken error
-	s := startServer(t, mec.API{Revoke: func(_ context.Context, actor store.Actor, app string) (int, error) {
+	s := startServer(t, mecapi.API{Revoke: func(_ context.Context, actor store.Actor, app string) (int, error) {
 		n := left[app]
 		if broken == nil {
 			delete(left, app)
@@ -64,7 +64,7 @@ func TestTerminationRevokes(t *testing.T) {
 			t.Errorf("revoked by %+v", actor)
 		}
 		return n, broken
-	}}, rules.Options{})
+	}}, mec.Options{})
 	s.rule("app1", rule1)
 	broken = store.ErrUnavailable
 	s.as(platform, 503, "DELETE /mep/config/app1", "")
@@ -81,7 +81,7 @@ func TestTerminationRevokes(t *testing.T) {
 
 // A rule in a zone of the zones API is told as silenced by it, to those whose schema has room for it.
 func TestSilenced(t *testing.T) {
-	s := newServer(t, mec.API{})
+	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
 	one := s.rule("app1", rule1)
 	s.rule("app1", strings.NewReplacer(`"r1"`, `"r3"`, "example.com", "example.org").Replace(rule1))

@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 const (
@@ -51,7 +51,7 @@ func (c *call) createOld() (reply, error) {
 		return reply{}, err
 	}
 	in.ID = new(uuid.NewString())
-	if _, err := rules.ParseState(val(in.State)); err != nil {
+	if _, err := mec.ParseState(val(in.State)); err != nil {
 		return reply{}, err
 	}
 	r, err := in.rule()
@@ -59,7 +59,7 @@ func (c *call) createOld() (reply, error) {
 		return reply{}, err
 	}
 	r.App = c.app
-	r, err = c.Service.Create(c.r.Context(), c.actor(), r, func(have []rules.Rule) error {
+	r, err = c.Service.Create(c.r.Context(), c.actor(), r, func(have []mec.Rule) error {
 		for _, h := range have {
 			if h.Name == r.Name && h.Type() == r.Type() {
 				return &mechttp.Fault{Status: unprocessable, Detail: "Resource already exists: rule " + h.ID + " is for this name"}
@@ -124,9 +124,9 @@ type appdExtra struct {
 }
 
 // config reads and checks a configuration.
-func (in appdInput) config() (rules.Config, error) {
-	bad := func(field, format string, a ...any) (rules.Config, error) {
-		return rules.Config{}, &rules.FieldError{Field: field, Msg: fmt.Sprintf(format, a...)}
+func (in appdInput) config() (mec.Config, error) {
+	bad := func(field, format string, a ...any) (mec.Config, error) {
+		return mec.Config{}, &mec.FieldError{Field: field, Msg: fmt.Sprintf(format, a...)}
 	}
 	if n := len(in.Name); n < 1 || n > maxAppName {
 		return bad("appName", "must have 1 to %d octets", maxAppName)
@@ -144,7 +144,7 @@ func (in appdInput) config() (rules.Config, error) {
 	}
 	list, err := parseRules("appDNSRule", in.DNSRules)
 	if err != nil {
-		return rules.Config{}, err
+		return mec.Config{}, err
 	}
 	for i, r := range list {
 		if len(r.ID) > maxRuleID {
@@ -155,20 +155,20 @@ func (in appdInput) config() (rules.Config, error) {
 		}
 	}
 	extra, err := json.Marshal(appdExtra{in.SupportMp1})
-	return rules.Config{Name: in.Name, Rules: list, Extra: extra}, err
+	return mec.Config{Name: in.Name, Rules: list, Extra: extra}, err
 }
 
-func (c *call) createConfig() (reply, error) { return c.configure(rules.TaskCreate) }
-func (c *call) updateConfig() (reply, error) { return c.configure(rules.TaskUpdate) }
+func (c *call) createConfig() (reply, error) { return c.configure(mec.TaskCreate) }
+func (c *call) updateConfig() (reply, error) { return c.configure(mec.TaskUpdate) }
 
 func (c *call) deleteConfig() (reply, error) {
-	t, err := c.Service.Configure(c.r.Context(), c.actor(), c.app, rules.TaskDelete, rules.Config{})
+	t, err := c.Service.Configure(c.r.Context(), c.actor(), c.app, mec.TaskDelete, mec.Config{})
 	return ok(fromTask(t)), err
 }
 
 // configure begins a task. What is wrong with the body is told at once, what is wrong with the rules beside others' in the
 // task.
-func (c *call) configure(kind rules.TaskKind) (reply, error) {
+func (c *call) configure(kind mec.TaskKind) (reply, error) {
 	var in appdInput
 	if err := c.decode(&in); err != nil {
 		return reply{}, err
@@ -205,7 +205,7 @@ type wireTask struct {
 	Detail string `json:"Detailed"`
 }
 
-func fromTask(t rules.Task) wireTask {
+func fromTask(t mec.Task) wireTask {
 	return wireTask{t.ID, t.App, string(t.State), strconv.Itoa(t.Progress), t.Detail}
 }
 

@@ -1,4 +1,4 @@
-package mec
+package mecapi
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
-	rules "github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/mec"
 )
 
 // listRules answers with an empty array for an application without rules, known or not.
@@ -31,11 +31,11 @@ func (c *call) putOwnRule() (reply, error) {
 	if c.EdgeGallery {
 		return c.update(stateOnly)
 	}
-	return c.update(func(old rules.Rule, in ruleInput) (change, error) {
+	return c.update(func(old mec.Rule, in ruleInput) (change, error) {
 		if in.ID == nil {
-			return nil, &rules.FieldError{Field: "dnsRuleId", Msg: "is missing"}
+			return nil, &mec.FieldError{Field: "dnsRuleId", Msg: "is missing"}
 		}
-		if _, err := rules.ParseState(val(in.State)); err != nil {
+		if _, err := mec.ParseState(val(in.State)); err != nil {
 			return nil, err
 		}
 		whole, err := whole(old, in) // in any case: every member that MEC 011 requires must be there
@@ -43,7 +43,7 @@ func (c *call) putOwnRule() (reply, error) {
 			return nil, err
 		}
 		state, err := stateOnly(old, in)
-		return func(old rules.Rule) (rules.Rule, error) {
+		return func(old mec.Rule) (mec.Rule, error) {
 			if old.Grant.IsZero() {
 				r, err := state(old)
 				return r, notGranted(err)
@@ -63,7 +63,7 @@ func notGranted(err error) error {
 }
 
 // granted changes a rule that the platform granted. The members that the application cannot see stay as they are.
-func granted(whole change, old rules.Rule) (rules.Rule, error) {
+func granted(whole change, old mec.Rule) (mec.Rule, error) {
 	r, err := whole(old)
 	if err == nil && !r.Name.IsIn(old.Grant) {
 		err = &mechttp.Fault{Status: http.StatusForbidden, Detail: fmt.Sprintf(
@@ -74,11 +74,11 @@ func granted(whole change, old rules.Rule) (rules.Rule, error) {
 }
 
 // change is a parsed body: it makes the next rule of the one that is there, inside the commit.
-type change func(rules.Rule) (rules.Rule, error)
+type change func(mec.Rule) (mec.Rule, error)
 
 // update changes the rule of the path. parse is given the rule before the commit. A mistake in the body is reported last:
 // a rule that does not exist, and one that is not the one of If-Match, come first.
-func (c *call) update(parse func(rules.Rule, ruleInput) (change, error)) (reply, error) {
+func (c *call) update(parse func(mec.Rule, ruleInput) (change, error)) (reply, error) {
 	var in ruleInput
 	var next change
 	bad := c.decode(&in)
@@ -92,11 +92,11 @@ func (c *call) update(parse func(rules.Rule, ruleInput) (change, error)) (reply,
 		return reply{}, err
 	case bad != nil:
 	case in.ID != nil && *in.ID != id:
-		bad = &rules.FieldError{Field: "dnsRuleId", Msg: "is not the one of the path"}
+		bad = &mec.FieldError{Field: "dnsRuleId", Msg: "is not the one of the path"}
 	default:
 		next, bad = parse(old, in)
 	}
-	r, err := c.Service.Update(c.r.Context(), c.actor(), c.app, id, func(old rules.Rule) (rules.Rule, error) {
+	r, err := c.Service.Update(c.r.Context(), c.actor(), c.app, id, func(old mec.Rule) (mec.Rule, error) {
 		if err := c.ifMatch(old); err != nil {
 			return old, err
 		}
@@ -118,15 +118,15 @@ func (c *call) ruleID() string {
 }
 
 // whole makes a rule what the client says, all of it.
-func whole(old rules.Rule, in ruleInput) (change, error) {
+func whole(old mec.Rule, in ruleInput) (change, error) {
 	in.ID = &old.ID
 	r, err := in.rule()
-	return func(rules.Rule) (rules.Rule, error) { return r, nil }, err
+	return func(mec.Rule) (mec.Rule, error) { return r, nil }, err
 }
 
 // stateOnly gives a rule another state. Other members that a client sends must have the value that the rule has.
-func stateOnly(old rules.Rule, in ruleInput) (change, error) {
-	state, err := rules.ParseState(val(in.State))
+func stateOnly(old mec.Rule, in ruleInput) (change, error) {
+	state, err := mec.ParseState(val(in.State))
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func stateOnly(old rules.Rule, in ruleInput) (change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(old rules.Rule) (rules.Rule, error) {
+	return func(old mec.Rule) (mec.Rule, error) {
 		for field, differs := range map[string]bool{
 			"domainName":    in.Domain != nil && said.Name != old.Name,
 			"ipAddressType": in.AddrType != nil && said.AddrType() != old.AddrType(),
@@ -147,7 +147,7 @@ func stateOnly(old rules.Rule, in ruleInput) (change, error) {
 			"grantedDomain": in.Grant != nil && said.Grant != old.Grant,
 		} {
 			if differs {
-				return old, &rules.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}
+				return old, &mec.FieldError{Field: field, Msg: "cannot be changed here, only the state can"}
 			}
 		}
 		old.State = state
@@ -156,7 +156,7 @@ func stateOnly(old rules.Rule, in ruleInput) (change, error) {
 }
 
 // filled is what a client wrote, with the rest as it is.
-func filled(old rules.Rule, in ruleInput) ruleInput {
+func filled(old mec.Rule, in ruleInput) ruleInput {
 	family, addr := old.AddrType(), old.Addr.String()
 	in.ID = &old.ID
 	if in.Domain == nil {
