@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// transferAccept takes over a zone that was offered.
+// transferAccept is the acceptance of a zone transfer request. It moves the zone to the project of the caller.
 type transferAccept struct {
 	resourceMeta
 	RequestID string `json:"zone_transfer_request_id"`
@@ -24,7 +24,7 @@ type transferAccept struct {
 var transferAccepts = resource[transferAccept, *transferAccept]{
 	kind: store.KindTransferAccept, title: "ZoneTransferAccept", path: "/v2/zones/tasks/transfer_accepts",
 	owners:  func(t transferAccept) []string { return []string{t.ProjectID} },
-	ended:   func(transferAccept) bool { return true },
+	ended:   func(transferAccept) bool { return true }, // the zone has moved when the reply is sent
 	present: func(c *call, t *transferAccept) { t.Links.Zone = c.url("/v2/zones/" + t.ZoneID) },
 	listing: newListing("transfer_accepts", map[string]func(transferAccept) string{
 		"status": func(t transferAccept) string { return t.Status },
@@ -57,6 +57,8 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 	if err != nil {
 		return t, err
 	}
+	// 403 with this type is Designate's reply to a wrong key. The comparison takes the same time for every wrong key, so
+	// that the duration does not give the key away one character at a time.
 	if subtle.ConstantTimeCompare([]byte(r.Key), []byte(key)) != 1 {
 		return t, &fault{status: http.StatusForbidden, kind: "invalid_key",
 			message: "Key does not match the transfer request"}
@@ -79,8 +81,8 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 	return t, transferAccepts.keep(tx, t)
 }
 
-// takeOver changes the owner of a zone to the caller's project. It ends the shares of the zone, of which the new owner
-// would not know.
+// takeOver changes the owner of a zone to the caller's project. It ends the shares of the zone: the new owner did not
+// grant them and does not know about them.
 func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
 	from := z.Project
 	z.Project = c.scope.project
@@ -94,9 +96,9 @@ func (c *call) takeOver(tx *publish.Tx, z zone.Zone) error {
 	return err
 }
 
-// checkNeighbours refuses to take over a zone above a zone of another project: the old owner would keep names in it that
-// the new owner does not see. It also refuses a zone below a third project's zone, whose owner has not agreed to a new
-// neighbour. The zone that an owner gives away may be below another one of this owner, and administrators may do both.
+// checkNeighbours refuses to take over a zone above a zone of another project: the old owner would keep names in it
+// that the new owner does not see. It also refuses a zone below a third project's zone, whose owner has not agreed to a
+// new neighbour. Two things are allowed: a zone below another zone of the old owner, and everything for administrators.
 func (c *call) checkNeighbours(v store.View, z zone.Zone, from string) error {
 	if c.scope.caller.IsAdmin() {
 		return nil

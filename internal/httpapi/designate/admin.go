@@ -10,21 +10,21 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// tld is a top-level domain in which zones may be created.
+// tld is a top-level domain in which zones may be created. As in Designate, all are allowed when there is no entry.
 type tld struct {
 	resourceMeta
 	Name        string  `json:"name"`
 	Description *string `json:"description"`
 }
 
-// blacklist is a pattern of names that no zone may have.
+// blacklist is a regular expression that the names of new zones must not match.
 type blacklist struct {
 	resourceMeta
 	Pattern     string  `json:"pattern"`
 	Description *string `json:"description"`
 }
 
-// tsigKey is a key for transfers.
+// tsigKey is a TSIG key (RFC 8945) that signs zone transfers.
 type tsigKey struct {
 	resourceMeta
 	Name       string `json:"name"`
@@ -34,6 +34,7 @@ type tsigKey struct {
 	ResourceID string `json:"resource_id"`
 }
 
+// tlds compares names without case, because DNS names have none (RFC 4343).
 var tlds = resource[tld, *tld]{
 	kind: store.KindTLD, title: "TLD", path: "/v2/tlds", keys: []string{"name", "description"}, read: readTLD,
 	same: func(a, b tld) bool { return strings.EqualFold(a.Name, b.Name) },
@@ -42,6 +43,8 @@ var tlds = resource[tld, *tld]{
 	}, "name"),
 }
 
+// readTLD reads the body of a create or an update. The problems use the messages and the format names of Designate's
+// JSON schema, because clients show them to users.
 func readTLD(in *input, isNew bool) func(*tld) {
 	if isNew || in.has("name") {
 		in.require("name")
@@ -71,6 +74,8 @@ var blacklists = resource[blacklist, *blacklist]{
 	}, "pattern"),
 }
 
+// readBlacklist refuses patterns that RE2 cannot compile. Designate accepts the syntax of Python, which has
+// backreferences and lookahead too: their running time is not bounded.
 func readBlacklist(in *input, isNew bool) func(*blacklist) {
 	if isNew || in.has("pattern") {
 		in.require("pattern")
@@ -97,7 +102,7 @@ var tsigAlgorithms = []string{"hmac-md5", "hmac-sha1", "hmac-sha224", "hmac-sha2
 var tsigKeys = resource[tsigKey, *tsigKey]{
 	kind: store.KindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
 	keys: []string{"name", "algorithm", "secret", "scope", "resource_id"},
-	same: func(a, b tsigKey) bool { // a DNS message has one form for both spellings
+	same: func(a, b tsigKey) bool { // a DNS message writes both spellings of a name in the same form
 		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))
 	},
 	listing: newListing("tsigkeys", map[string]func(tsigKey) string{
@@ -107,7 +112,7 @@ var tsigKeys = resource[tsigKey, *tsigKey]{
 	}, "name"),
 }
 
-// tsigKeyFields are the fields of a key, all of which a new one needs.
+// tsigKeyFields lists the fields of a key. A new key needs all of them.
 var tsigKeyFields = []struct {
 	key  string
 	most int
@@ -147,6 +152,7 @@ func readTSIGKey(in *input, isNew bool) func(*tsigKey) {
 	}
 }
 
+// isKeyName reports whether s is a domain name, with or without the final dot: users type key names in both forms.
 func isKeyName(s string) bool {
 	_, ok := parseHost(strings.TrimSuffix(s, ".")+".", false)
 	return ok

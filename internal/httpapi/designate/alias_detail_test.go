@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// Who may not know the resolvers of the operator is told why a lookup fails, and not who was asked.
+// TestAliasDetail checks that tenants see why a lookup failed, but not which resolvers of the operator were asked.
 func TestAliasDetail(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		path := s.alias(s.zone("example.org."), "example.org.", "cdn.example.net.")
@@ -20,7 +20,7 @@ func TestAliasDetail(t *testing.T) {
 		s.wantState(path, "STALE", "NONE", "servfail")
 		for _, tt := range []struct {
 			who     httpapi.Caller
-			told    bool
+			servers bool // the caller sees which servers were asked
 			headers []string
 		}{{alice, false, nil}, {admin, true, []string{"X-Auth-All-Projects: true"}}} {
 			res := s.as(tt.who, 200, "GET "+path, "", tt.headers...)
@@ -28,8 +28,9 @@ func TestAliasDetail(t *testing.T) {
 			family := known["families"].(map[string]any)["A"].(map[string]any)
 			for _, detail := range []any{known["detail"], family["detail"]} {
 				text, _ := detail.(string)
-				if !strings.HasPrefix(text, "the resolvers cannot look up the target") || strings.Contains(text, "192.0.2.53") != tt.told {
-					t.Errorf("%s is told %q", tt.who.Who, text)
+				if !strings.HasPrefix(text, "the resolvers cannot look up the target") ||
+					strings.Contains(text, "192.0.2.53") != tt.servers {
+					t.Errorf("%s sees %q", tt.who.Who, text)
 				}
 			}
 		}

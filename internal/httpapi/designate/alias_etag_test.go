@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The status of an ALIAS changes by itself, which is no reason to refuse its owner's next change.
+// TestAliasIfMatch checks that If-Match accepts a tag from before a change of the status: the owner changed nothing.
 func TestAliasIfMatch(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		z := s.zone("example.org.")
@@ -14,10 +14,12 @@ func TestAliasIfMatch(t *testing.T) {
 		path, tag := z+"/recordsets/"+made.str("id"), made.Header().Get("ETag")
 		s.wait(5 * time.Second)
 		s.wantState(path, "ACTIVE", "NONE", "")
-		s.want(200, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + tag}}) // it looks different now
+		// the representation has changed
+		s.want(200, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + tag}})
 		read := s.want(200, request{as: alice, call: "GET " + path}).Header().Get("ETag")
 		s.want(304, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + read}})
-		s.want(412, request{as: alice, call: "PUT " + path, body: `{"ttl":100}`, headers: []string{`If-Match: "0123456789ab-` + tag[14:]}})
+		s.want(412, request{as: alice, call: "PUT " + path, body: `{"ttl":100}`,
+			headers: []string{`If-Match: "0123456789ab-` + tag[14:]}})
 		s.want(200, request{as: alice, call: "PUT " + path, body: `{"ttl":100}`, headers: []string{"If-Match: " + tag}})
 		s.want(412, request{as: alice, call: "PUT " + path, body: `{"ttl":200}`, headers: []string{"If-Match: " + tag}})
 		s.want(412, request{as: alice, call: "DELETE " + path, headers: []string{"If-Match: " + read}})

@@ -15,41 +15,45 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// aliasType is how the API writes the type.
+// aliasType is the text of the type ALIAS in the API.
 const aliasType = "ALIAS"
 
-// aliasState is what is known of an ALIAS: an object that clients of Designate pass over.
+// aliasState is the state of an ALIAS record set. Designate does not have it; its clients ignore the extra object.
 type aliasState struct {
-	Target      string        `json:"target"`
-	Cause       string        `json:"cause"` // of ERROR and STALE, for programs; empty: none
-	Detail      string        `json:"detail"`
-	Since       timestamp     `json:"since"` // of the status
-	Chain       []string      `json:"chain"` // names from the ALIAS to the addresses
-	Families    aliasFamilies `json:"families"`
-	NextAttempt timestamp     `json:"next_attempt"` // null: the target is in a zone of this server, and followed as it changes
+	Target   string        `json:"target"`
+	Cause    string        `json:"cause"` // why the status is ERROR or STALE, for programs; empty in other statuses
+	Detail   string        `json:"detail"`
+	Since    timestamp     `json:"since"` // when the status began
+	Chain    []string      `json:"chain"` // the names from the ALIAS to the addresses
+	Families aliasFamilies `json:"families"`
+	// NextAttempt is the time of the next lookup. It is null when a zone of this server holds the target: changes of the
+	// target then arrive without lookups.
+	NextAttempt timestamp `json:"next_attempt"`
 }
 
-// aliasFamilies are the two kinds of addresses.
+// aliasFamilies holds the state of both address families.
 type aliasFamilies struct {
 	A    aliasFamily `json:"A"`
 	AAAA aliasFamily `json:"AAAA"`
 }
 
-// aliasFamily is what is known of one of them.
+// aliasFamily is the state of one address family.
 type aliasFamily struct {
-	Addresses   []string  `json:"addresses"` // that are served
-	Found       int       `json:"found"`     // that the target has; more than are served, when they are too many
-	TTL         uint32    `json:"ttl"`       // of the target
-	Answer      string    `json:"answer"`    // found, nodata; empty: none yet
+	Addresses   []string  `json:"addresses"` // the addresses in the zone
+	Found       int       `json:"found"`     // how many the target has; larger than len(Addresses) beyond the limit
+	TTL         uint32    `json:"ttl"`       // the TTL of the target's records
+	Answer      string    `json:"answer"`    // "found" or "nodata"; empty before the first answer
 	Cause       string    `json:"cause"`     // why there is no newer answer
 	Detail      string    `json:"detail"`
 	Since       timestamp `json:"since"`
 	LastSuccess timestamp `json:"last_success"`
 	NextAttempt timestamp `json:"next_attempt"`
-	StaleUntil  timestamp `json:"stale_until"` // when the addresses are withdrawn, if nothing newer comes, or were; null: never
+	// StaleUntil is the time at which addresses without a newer answer are or were withdrawn. null: never.
+	StaleUntil timestamp `json:"stale_until"`
 }
 
-// wireAlias is the state of an ALIAS. Which resolvers were asked, and what they said, is an administrator's to know.
+// wireAlias returns the state of an ALIAS as JSON. Only administrators see which resolvers were asked and what those
+// replied: the addresses of resolvers describe the operator's network.
 func wireAlias(st alias.State, admin bool) *aliasState {
 	if admin {
 		st.Detail = withAsked(st.Detail, st.Asked)
@@ -57,7 +61,8 @@ func wireAlias(st alias.State, admin bool) *aliasState {
 			st.Families[i].Detail = withAsked(f.Detail, f.Asked)
 		}
 	}
-	w := &aliasState{Target: st.Target, Cause: string(st.Cause), Detail: st.Detail, Since: timestamp(st.Since), Chain: st.Chain,
+	w := &aliasState{Target: st.Target, Cause: string(st.Cause), Detail: st.Detail, Since: timestamp(st.Since),
+		Chain:    st.Chain,
 		Families: aliasFamilies{wireFamily(st, 0), wireFamily(st, 1)}}
 	for _, at := range st.NextAttempt {
 		if next := time.Time(w.NextAttempt); !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -76,16 +81,18 @@ func withAsked(detail, asked string) string {
 
 func wireFamily(st alias.State, i int) aliasFamily {
 	f := st.Families[i]
-	w := aliasFamily{Addresses: []string{}, Found: max(f.Found, len(f.Addrs)), TTL: f.TTL, Answer: string(f.Answer), Cause: string(f.Cause),
-		Detail: f.Detail, Since: timestamp(f.Since), LastSuccess: timestamp(f.LastSuccess), NextAttempt: timestamp(st.NextAttempt[i]),
-		StaleUntil: timestamp(st.StaleUntil[i])}
+	w := aliasFamily{Addresses: []string{}, Found: max(f.Found, len(f.Addrs)), TTL: f.TTL, Answer: string(f.Answer),
+		Cause:  string(f.Cause),
+		Detail: f.Detail, Since: timestamp(f.Since), LastSuccess: timestamp(f.LastSuccess),
+		NextAttempt: timestamp(st.NextAttempt[i]),
+		StaleUntil:  timestamp(st.StaleUntil[i])}
 	for _, a := range f.Addrs {
 		w.Addresses = append(w.Addresses, a.String())
 	}
 	return w
 }
 
-// wire is a record set as it looks on the wire, without its links.
+// wire returns the JSON form of a record set without its links. Entity tags are computed from this form.
 func (c *call) wire(zs zoneSet) wireRecordSet {
 	w := recordSetOnWire(zs.zone, zs.set)
 	if zs.set.Type == rr.TypeALIAS {
@@ -94,7 +101,8 @@ func (c *call) wire(zs zoneSet) wireRecordSet {
 	return w
 }
 
-// wireShown is wire with all that is known of an ALIAS. That changes without the set, so no entity tag counts it.
+// wireShown returns the JSON form of a record set with its links and the state of an ALIAS. The state changes without
+// an edit of the set, so entity tags do not cover it.
 func (c *call) wireShown(zs zoneSet) wireRecordSet {
 	w := c.linkedSet(zs)
 	if zs.set.Type == rr.TypeALIAS {
@@ -105,7 +113,7 @@ func (c *call) wireShown(zs zoneSet) wireRecordSet {
 	return w
 }
 
-// aliasStatus is the status and action of an ALIAS.
+// aliasStatus returns the status and the action of an ALIAS. One that the service does not know yet is new.
 func (a *API) aliasStatus(k alias.Key) (status, action string) {
 	if status, action, ok := a.Aliases.Status(k); ok {
 		return string(status), action
@@ -113,7 +121,7 @@ func (a *API) aliasStatus(k alias.Key) (status, action string) {
 	return statusPending, alias.Create
 }
 
-// statusOf is the status of a record set.
+// statusOf returns the status of a record set. Only an ALIAS can have another status than ACTIVE.
 func (a *API) statusOf(s zone.RecordSet) string {
 	if s.Type != rr.TypeALIAS {
 		return statusActive
@@ -122,9 +130,9 @@ func (a *API) statusOf(s zone.RecordSet) string {
 	return status
 }
 
-// uncover removes what an ALIAS left at the place of a new set. If the ALIAS is still there when the edit ends, the two
-// cannot stand together, and the edit fails.
-func uncover(tx *publish.Tx, s zone.RecordSet) error {
+// dropFlattened removes the A or AAAA set that an ALIAS left at the name of a new set. If the ALIAS still exists when
+// the edit ends, the edit fails: a name cannot have an ALIAS and A or AAAA sets of an owner.
+func dropFlattened(tx *publish.Tx, s zone.RecordSet) error {
 	if s.Type != rr.TypeA && s.Type != rr.TypeAAAA {
 		return nil
 	}
@@ -138,7 +146,7 @@ func uncover(tx *publish.Tx, s zone.RecordSet) error {
 	return tx.DeleteSet(s.Zone, s.Name, s.Type)
 }
 
-// flatten looks the target of an ALIAS up now.
+// flatten looks up the target of an ALIAS now.
 func (c *call) flatten() (reply, error) {
 	zs, err := viewed(c, c.recordSet)
 	if err != nil {
@@ -154,12 +162,13 @@ func (c *call) flatten() (reply, error) {
 	case wait > 0:
 		s := int(math.Ceil(wait.Seconds()))
 		return reply{}, &fault{status: http.StatusTooManyRequests, kind: "over_limit", retryAfter: s,
-			message: fmt.Sprintf("The target was looked up just now; ask again in %d seconds.", s)}
+			message: fmt.Sprintf("The target was looked up a moment ago; ask again in %d seconds.", s)}
 	}
 	return reply{status: http.StatusAccepted, body: c.wireShown(zs)}, nil
 }
 
-// shownChange is what the owner of a zone sees of a change: sets that are made of an ALIAS are not theirs.
+// shownChange returns the part of a change that the owner of a zone sees. It leaves out the address sets that were
+// derived from an ALIAS: the owner cannot edit them.
 func shownChange(ch store.SetChange) store.SetChange {
 	if ch.Before != nil && ch.Before.Hidden {
 		ch.Before = nil
@@ -170,7 +179,7 @@ func shownChange(ch store.SetChange) store.SetChange {
 	return ch
 }
 
-// aliasSet is an ALIAS with its target, for an export.
+// aliasSet returns an ALIAS with its target and its effective TTL, for an export.
 func aliasSet(v store.View, z zone.Zone, n dnsname.Name) (rr.Set, error) {
 	s, err := v.RecordSet(z.ID, n, rr.TypeALIAS)
 	ttl := z.TTL

@@ -25,7 +25,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// aliasServer is the API with a service that flattens, on a network in memory. It lives in a synctest bubble.
+// aliasServer is the API with an alias service and a network in memory. It runs in a synctest bubble.
 type aliasServer struct {
 	*server
 	net *simnet.Net
@@ -89,14 +89,15 @@ func (s *aliasServer) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// alias makes an ALIAS and returns its path.
+// alias creates an ALIAS and returns its path.
 func (s *aliasServer) alias(zone, name, target string) string {
 	s.t.Helper()
-	res := s.as(alice, 202, "POST "+zone+"/recordsets", fmt.Sprintf(`{"name":%q,"type":"ALIAS","ttl":300,"records":[%q]}`, name, target))
+	res := s.as(alice, 202, "POST "+zone+"/recordsets",
+		fmt.Sprintf(`{"name":%q,"type":"ALIAS","ttl":300,"records":[%q]}`, name, target))
 	return zone + "/recordsets/" + res.str("id")
 }
 
-// served is the addresses of a name on the wire.
+// served returns how many addresses of a name the server answers with.
 func (s *aliasServer) served(apex, name string) (n int) {
 	s.t.Helper()
 	z := s.pub.Snapshot().ZoneOf(dnsname.MustParse(apex))
@@ -138,7 +139,9 @@ func aliasTest(t *testing.T, fn func(t *testing.T, s *aliasServer)) {
 func TestAlias(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		z := s.zone("example.org.")
-		res := s.as(alice, 202, "POST "+z+"/recordsets", `{"name":"example.org.","description":"This is an example ALIAS record set.","type":"ALIAS","ttl":3600,"records":["cdn.example.net."]}`)
+		res := s.as(alice, 202, "POST "+z+"/recordsets",
+			`{"name":"example.org.","description":"This is an example ALIAS record `+
+				`set.","type":"ALIAS","ttl":3600,"records":["cdn.example.net."]}`)
 		if res.str("status") != "PENDING" || res.str("action") != "CREATE" || res.json["alias"] != nil {
 			t.Errorf("create = %s", res.Body)
 		}
@@ -154,9 +157,10 @@ func TestAlias(t *testing.T) {
 			t.Errorf("%d addresses are served", n)
 		}
 		s.golden("alias", s.as(alice, 200, "GET "+path, ""))
-		// The flattened sets are nobody's to see.
+		// No caller sees the flattened sets.
 		list := s.as(alice, 200, "GET "+z+"/recordsets", "")
-		if diff := cmp.Diff([]string{"ALIAS", "NS", "SOA"}, slices.Sorted(slices.Values(list.items("recordsets", "type")))); diff != "" {
+		if diff := cmp.Diff([]string{"ALIAS", "NS", "SOA"},
+			slices.Sorted(slices.Values(list.items("recordsets", "type")))); diff != "" {
 			t.Errorf("list (-want +got):\n%s", diff)
 		}
 		if n := list.json["metadata"].(map[string]any)["total_count"]; n != 3.0 {
@@ -175,7 +179,8 @@ func TestAlias(t *testing.T) {
 			s.as(alice, 400, "GET "+z+"/recordsets?marker="+set.ID.String(), "")
 			return nil
 		})
-		for filter, want := range map[string]int{"status=ACTIVE": 3, "status=STALE": 0, "status=*": 3, "type=ALIAS": 1, "data=cdn*": 1, "data=203.0.113.1": 0} {
+		for filter, want := range map[string]int{"status=ACTIVE": 3, "status=STALE": 0, "status=*": 3, "type=ALIAS": 1,
+			"data=cdn*": 1, "data=203.0.113.1": 0} {
 			if got := s.as(alice, 200, "GET "+z+"/recordsets?"+filter, "").items("recordsets", "type"); len(got) != want {
 				t.Errorf("%s lists %v", filter, got)
 			}
@@ -197,9 +202,9 @@ func TestAliasUpdate(t *testing.T) {
 		path := s.alias(z, "example.org.", "cdn.example.net.")
 		s.wait(2 * time.Second)
 		whole := s.as(alice, 200, "GET "+path, "").Body.String()
-		s.wait(100 * time.Second)                  // the times in it have changed
-		s.as(alice, 200, "PUT "+path, whole)       // what was read can be sent back
-		s.as(alice, 200, "PUT "+path, `{"ttl":5}`) // and no lookup is needed for that
+		s.wait(100 * time.Second)                  // the times in the state have changed
+		s.as(alice, 200, "PUT "+path, whole)       // the client can send back what it has read
+		s.as(alice, 200, "PUT "+path, `{"ttl":5}`) // a change of the TTL needs no lookup
 		res := s.as(alice, 202, "PUT "+path, `{"records":["gone.example.net."]}`)
 		if res.str("status") != "PENDING" || res.str("action") != "UPDATE" {
 			t.Errorf("update = %s", res.Body)
@@ -216,7 +221,8 @@ func TestAliasUpdate(t *testing.T) {
 	})
 }
 
-// Case 58: both ways round, by each door of this API.
+// TestAliasPlacement checks that a name cannot have an ALIAS and addresses or a CNAME. It creates them in both orders
+// and with every operation of the API.
 func TestAliasPlacement(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		z := s.zone("example.org.")
@@ -237,8 +243,11 @@ func TestAliasPlacement(t *testing.T) {
 		}
 		for _, tt := range tests {
 			body, _ := json.Marshal(map[string]any{"name": tt.name, "type": tt.typ, "records": []string{tt.record}})
-			batch, _ := json.Marshal(map[string]any{"changes": []any{map[string]any{"action": "upsert", "name": tt.name, "type": tt.typ, "records": []string{tt.record}}}})
-			for call, body := range map[string]string{"POST " + z + "/recordsets": string(body), "POST " + z + "/changes": string(batch)} {
+			batch, _ := json.Marshal(map[string]any{
+				"changes": []any{map[string]any{"action": "upsert", "name": tt.name, "type": tt.typ,
+					"records": []string{tt.record}}}})
+			for call, body := range map[string]string{"POST " + z + "/recordsets": string(body),
+				"POST " + z + "/changes": string(batch)} {
 				if res := s.as(alice, 400, call, body); res.str("type") != "invalid_recordset_location" {
 					t.Errorf("%s %s: %s", call, body, res.Body)
 				}
@@ -255,22 +264,28 @@ func TestAliasPlacement(t *testing.T) {
 func TestAliasInBatches(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		z := s.zone("example.org.")
-		res := s.as(alice, 200, "POST "+z+"/changes", `{"changes":[{"action":"create","name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}]}`)
+		res := s.as(alice, 200, "POST "+z+"/changes",
+			`{"changes":[{"action":"create","name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}]}`)
 		set := res.json["recordsets"].([]any)[0].(map[string]any)
 		if set["status"] != "PENDING" || set["action"] != "CREATE" || len(res.json["recordsets"].([]any)) != 1 {
 			t.Errorf("batch = %s", res.Body)
 		}
-		res = s.as(alice, 200, "POST "+z+"/changes", `{"changes":[{"action":"create","name":"a.example.org.","type":"A","records":["192.0.2.7"]},{"action":"create","name":"b.example.org.","type":"ALIAS","records":["a.example.org."]}]}`)
+		res = s.as(alice, 200, "POST "+z+"/changes",
+			`{"changes":[{"action":"create","name":"a.example.org.","type":"A","records":["192.0.2.7"]},{"action":"create",`+
+				`"name":"b.example.org.","type":"ALIAS","records":["a.example.org."]}]}`)
 		if got := res.items("recordsets", "status"); !slices.Equal(got, []string{"ACTIVE", "ACTIVE"}) {
 			t.Errorf("a target and its ALIAS in one batch are %v", got)
 		}
 		s.wait(2 * time.Second)
-		for _, action := range []string{"update", "delete"} { // what is not to be seen cannot be changed
-			s.as(alice, 404, "POST "+z+"/changes", `{"changes":[{"action":"`+action+`","name":"example.org.","type":"A","records":["192.0.2.1"]}]}`)
+		for _, action := range []string{"update", "delete"} { // a hidden set cannot be changed
+			s.as(alice, 404, "POST "+z+"/changes",
+				`{"changes":[{"action":"`+action+`","name":"example.org.","type":"A","records":["192.0.2.1"]}]}`)
 		}
-		// An ALIAS becomes addresses, and they become an ALIAS, in one step, whichever comes first in the batch.
-		toA := []string{`{"action":"delete","name":"example.org.","type":"ALIAS"}`, `{"action":"create","name":"example.org.","type":"A","records":["192.0.2.1"]}`}
-		toAlias := []string{`{"action":"delete","name":"example.org.","type":"A"}`, `{"action":"upsert","name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}`}
+		// One batch replaces an ALIAS by addresses or the reverse, in any order of its items.
+		toA := []string{`{"action":"delete","name":"example.org.","type":"ALIAS"}`,
+			`{"action":"create","name":"example.org.","type":"A","records":["192.0.2.1"]}`}
+		toAlias := []string{`{"action":"delete","name":"example.org.","type":"A"}`,
+			`{"action":"upsert","name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}`}
 		for range 2 {
 			s.as(alice, 200, "POST "+z+"/changes", `{"changes":[`+strings.Join(toA, ",")+`]}`)
 			if n := s.served("example.org.", "example.org."); n != 1 {
@@ -293,7 +308,9 @@ func TestAliasHistory(t *testing.T) {
 		serial := func() int { return int(s.as(alice, 200, "GET "+z, "").json["serial"].(float64)) }
 		s.set(z, "www.example.org.", "A", "192.0.2.1")
 		addresses := serial()
-		s.as(alice, 200, "POST "+z+"/changes", `{"changes":[{"action":"delete","name":"www.example.org.","type":"A"},{"action":"create","name":"www.example.org.","type":"ALIAS","records":["cdn.example.net."]}]}`)
+		s.as(alice, 200, "POST "+z+"/changes",
+			`{"changes":[{"action":"delete","name":"www.example.org.","type":"A"},{"action":"create",`+
+				`"name":"www.example.org.","type":"ALIAS","records":["cdn.example.net."]}]}`)
 		s.wait(2 * time.Second)
 		aliased := serial()
 		history := s.as(alice, 200, "GET "+z+"/history", "")
@@ -321,14 +338,15 @@ func TestAliasHistory(t *testing.T) {
 			if n := s.served("example.org.", "www.example.org."); n != to.served {
 				t.Errorf("after the rollback to %d: %d addresses, want %d", to.serial, n, to.served)
 			}
-			if got := s.as(alice, 200, "GET "+z+"/recordsets?name=www.example.org.", "").items("recordsets", "type"); len(got) != 1 || got[0] != to.typ {
+			if got := s.as(alice, 200, "GET "+z+"/recordsets?name=www.example.org.", "").items("recordsets",
+				"type"); len(got) != 1 || got[0] != to.typ {
 				t.Errorf("after the rollback to %d: %v", to.serial, got)
 			}
 		}
 	})
 }
 
-// Case 62.
+// TestFlattenTask requests lookups before they are due: twice in a row is too often.
 func TestFlattenTask(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		z := s.zone("example.org.")
@@ -357,7 +375,7 @@ func TestFlattenTask(t *testing.T) {
 	})
 }
 
-// Case 64: what is exported comes back as addresses, or as the ALIAS that it was.
+// TestAliasExportImport imports an export: an ALIAS comes back as addresses, or with revive_alias as an ALIAS.
 func TestAliasExportImport(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
 		z := s.zone("example.org.")
@@ -367,10 +385,12 @@ func TestAliasExportImport(t *testing.T) {
 		export := func() string {
 			t.Helper()
 			z := s.zonePath("example.org.")
-			return s.as(alice, 200, "GET /v2/zones/tasks/exports/"+s.as(alice, 202, "POST "+z+"/tasks/export", "").str("id")+"/export", "").Body.String()
+			return s.as(alice, 200, "GET /v2/zones/tasks/exports/"+s.as(alice, 202, "POST "+z+"/tasks/export",
+				"").str("id")+"/export", "").Body.String()
 		}
 		file := export()
-		const lines = "; example.org. 300 IN ALIAS cdn.example.net.\n@ 60 IN A 203.0.113.1\n@ 60 IN A 203.0.113.2\n@ 120 IN AAAA 2001:db8::1\n; dead.example.org. 300 IN ALIAS gone.example.net.\n"
+		const lines = "; example.org. 300 IN ALIAS cdn.example.net.\n@ 60 IN A 203.0.113.1\n@ 60 IN A 203.0.113.2\n@ 120 " +
+			"IN AAAA 2001:db8::1\n; dead.example.org. 300 IN ALIAS gone.example.net.\n"
 		if !strings.HasSuffix(file, lines) {
 			t.Errorf("export ends with\n%s, want\n%s", file, lines)
 		}
@@ -382,7 +402,8 @@ func TestAliasExportImport(t *testing.T) {
 				t.Fatalf("import%s = %s", query, done.Body)
 			}
 			s.wait(3 * time.Second)
-			got := s.as(alice, 200, "GET "+s.zonePath("example.org.")+"/recordsets?sort_key=type", "").items("recordsets", "type")
+			got := s.as(alice, 200, "GET "+s.zonePath("example.org.")+"/recordsets?sort_key=type", "").items("recordsets",
+				"type")
 			if diff := cmp.Diff(types, got); diff != "" {
 				t.Errorf("import%s (-want +got):\n%s", query, diff)
 			}
@@ -402,7 +423,7 @@ func TestAliasExportImport(t *testing.T) {
 	})
 }
 
-// withoutSOA leaves the line of the SOA record out.
+// withoutSOA returns the file without the line of the SOA record.
 func withoutSOA(file string) string {
 	lines := strings.Split(file, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, " SOA ") }), "\n")
@@ -424,7 +445,8 @@ func TestV1Records(t *testing.T) {
 				got = append(got, fmt.Sprint(m["name"], " ", m["type"], " ", m["priority"], " ", m["data"]))
 			}
 		}
-		want := []string{"example.org. MX 10 mail.example.org.", `example.org. TXT <nil> "ALIAS cdn.example.net. (only editable via the V2 API)"`,
+		want := []string{"example.org. MX 10 mail.example.org.",
+			`example.org. TXT <nil> "ALIAS cdn.example.net. (only editable via the V2 API)"`,
 			"www.example.org. A <nil> 192.0.2.1", "www.example.org. A <nil> 192.0.2.2"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("records (-want +got):\n%s", diff)
@@ -434,10 +456,11 @@ func TestV1Records(t *testing.T) {
 	})
 }
 
-// Neither quotas nor counts see what is made of an ALIAS.
+// TestAliasQuota checks that quotas and counts ignore the sets that are derived from an ALIAS.
 func TestAliasQuota(t *testing.T) {
 	aliasTest(t, func(t *testing.T, s *aliasServer) {
-		s.as(admin, 200, "PATCH /v2/quotas/p1", `{"zone_recordsets":4,"zone_records":4,"recordset_records":1}`, "X-Auth-All-Projects: true")
+		s.as(admin, 200, "PATCH /v2/quotas/p1", `{"zone_recordsets":4,"zone_records":4,"recordset_records":1}`,
+			"X-Auth-All-Projects: true")
 		z := s.zone("example.org.")
 		s.alias(z, "example.org.", "cdn.example.net.")
 		s.wait(2 * time.Second)

@@ -26,7 +26,7 @@ func BenchmarkUpdateRecordSet(b *testing.B) {
 	}
 }
 
-// BenchmarkListZones measures a list of two zones beside so many zones of another project.
+// BenchmarkListZones measures a list of two zones while another project has many.
 func BenchmarkListZones(b *testing.B) {
 	for _, others := range []int{0, 100_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
@@ -69,7 +69,8 @@ func (s *server) manyZones(n int) {
 	})
 }
 
-// BenchmarkBesideHostile measures one PUT of a record set while another tenant does its worst, eight requests at a time.
+// BenchmarkBesideHostile measures one PUT of a record set while a hostile tenant sends eight requests at
+// a time.
 func BenchmarkBesideHostile(b *testing.B) {
 	tests := []struct {
 		name    string
@@ -105,7 +106,7 @@ func BenchmarkBesideHostile(b *testing.B) {
 				begin := time.Now()
 				s.as(alice, 200, "PUT "+set, fmt.Sprintf(`{"records":["192.0.2.%d"]}`, i%250+1))
 				took = append(took, time.Since(begin))
-				time.Sleep(5 * time.Millisecond) // a tenant with much to do has its own queue
+				time.Sleep(5 * time.Millisecond) // a tenant with many changes waits in its own queue
 			}
 			close(stop)
 			workers.Wait()
@@ -117,7 +118,7 @@ func BenchmarkBesideHostile(b *testing.B) {
 	}
 }
 
-// attackRequests offers zones, and takes the offers back, where there are very many already.
+// attackRequests creates and deletes transfer requests where there are very many already.
 func attackRequests(s *server) func(worker, i int) {
 	s.in(100_000, func(tx *publish.Tx, i int) error {
 		id := uuid.NewString()
@@ -145,7 +146,7 @@ func attackZones(s *server) func(worker, i int) {
 	}
 }
 
-// attackAliases changes a name that ten thousand ALIAS of one zone follow, and another that a hundred follow.
+// attackAliases changes a name that ten thousand ALIAS sets of one zone point to, and one that a hundred point to.
 func attackAliases(s *server) func(worker, i int) {
 	z := s.zoneOf(mallory, "target.example.")
 	set := func(name string) string {
@@ -168,7 +169,7 @@ func attackAliases(s *server) func(worker, i int) {
 	}
 }
 
-// attackTTL changes the TTL of a large zone, with which all of its record sets change.
+// attackTTL changes the TTL of a large zone, which changes all of its record sets.
 func attackTTL(s *server) func(worker, i int) {
 	z := s.zoneOf(mallory, "large.example.")
 	id := uuid.MustParse(z[len("/v2/zones/"):])

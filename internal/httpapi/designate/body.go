@@ -19,12 +19,12 @@ import (
 // maxBody is the largest body in bytes, except for imports: a batch of about ten thousand record sets.
 const maxBody = 1 << 20
 
-// input is the JSON object of a request. Its getters note what is wrong with a field and return zero; err reports the
-// problems of all fields at once.
+// input is the JSON object of a request. A getter records what is wrong with its field and returns the zero value; err
+// returns the problems of all fields at once, as Designate does.
 type input struct {
-	resource string // its name in messages
+	resource string // the name of the resource in messages
 	fields   map[string]json.RawMessage
-	path     []any // from the body to this object
+	path     []any // the keys and indexes that lead from the body to this object
 	problems []problem
 }
 
@@ -37,7 +37,7 @@ func (c *call) input(resource string, keys ...string) (*input, error) {
 	return in, in.known(keys...)
 }
 
-// anyInput reads the body and accepts all keys.
+// anyInput reads the body and accepts all keys. It allows the media type of JSON Patch too, but reads a plain object.
 func (c *call) anyInput(resource string) (*input, error) {
 	if err := c.wantMedia("application/json", "application/json-patch+json"); err != nil {
 		return nil, err
@@ -49,7 +49,8 @@ func (c *call) anyInput(resource string) (*input, error) {
 	return parseInput(resource, b)
 }
 
-// readError returns the error for a body that could not be read to its end.
+// readError returns the error for a body that could not be read to its end. A body above the limit becomes 413 in
+// asFault; everything else is the client's connection.
 func readError(err error) error {
 	if _, ok := err.(*http.MaxBytesError); ok {
 		return err
@@ -57,6 +58,7 @@ func readError(err error) error {
 	return badRequest("The body could not be read: %v", err)
 }
 
+// parseInput parses a body. It distinguishes an empty body from invalid JSON, because Designate has a type for each.
 func parseInput(resource string, b []byte) (*input, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, refuse("empty_request_body", "Request body is empty")
@@ -86,8 +88,8 @@ func (c *call) wantMedia(media ...string) error {
 // known refuses keys other than the writable ones.
 func (in *input) known(writable ...string) error { return in.repeated(writable...).check(nil) }
 
-// repeated are the keys of a body that cannot be changed. Clients send back what they read, so such a key is accepted
-// when it carries what the resource has already.
+// repeated holds the keys of a body that cannot be changed. Clients send back the whole object that they have read, so
+// such a key is accepted when its value is the current one.
 type repeated struct {
 	resource string
 	values   map[string]any
@@ -102,7 +104,7 @@ func (in *input) repeated(writable ...string) repeated {
 		}
 		var v any
 		if json.Unmarshal(raw, &v) != nil {
-			v = raw // a number that no float64 holds; it equals nothing
+			v = raw // a number beyond float64: it equals no value of a resource
 		}
 		r.values[key] = v
 	}
@@ -110,6 +112,7 @@ func (in *input) repeated(writable ...string) repeated {
 }
 
 // check compares the keys with the current representation of the resource, or refuses all of them when current is nil.
+// The message is the one of Designate, including the form of a Python list: clients print it.
 func (r repeated) check(current func() any) error {
 	if len(r.values) == 0 {
 		return nil
@@ -136,7 +139,7 @@ func (r repeated) check(current func() any) error {
 		strings.Join(bad, "', '"), r.resource)
 }
 
-// note adds a problem with a field.
+// note adds a problem with a field. validator and value are those of a JSON schema, which Designate validates with.
 func (in *input) note(field, message, validator string, value any) {
 	in.problems = append(in.problems, problem{append(slices.Clone(in.path), field), message, validator, value})
 }
@@ -181,6 +184,7 @@ func (in *input) get(key, wanted string, out any) bool {
 	return true
 }
 
+// short returns the beginning of a value for a message, so that a reply is not as large as a bad request.
 func short(raw []byte) string {
 	const most = 80
 	if len(raw) > most {
@@ -202,7 +206,8 @@ func (in *input) text(key string, most int) *string {
 	return &s
 }
 
-// number returns an integer within bounds, or nil when it is absent or null.
+// number returns an integer within bounds, or nil when it is absent or null. It parses the text of the number itself: a
+// float64 would round large ones.
 func (in *input) number(key string, least, most int64) *int64 {
 	if !in.has(key) || in.isNull(key) {
 		return nil
@@ -222,7 +227,7 @@ func (in *input) number(key string, least, most int64) *int64 {
 	return nil
 }
 
-// texts returns a list of strings.
+// texts returns a list of strings. null in the list is "None" in the message: Designate is written in Python.
 func (in *input) texts(key string) []string {
 	var list []*string
 	if !in.get(key, "array", &list) {
@@ -239,8 +244,8 @@ func (in *input) texts(key string) []string {
 	return out
 }
 
-// project returns the id of a project, or nil when it is absent. The id becomes part of a key in the store, so other
-// characters than those of ids are refused.
+// project returns the id of a project, or nil when it is absent. The id becomes part of a key in the store, so project
+// refuses characters that ids do not have.
 func (in *input) project(key string) *string {
 	s := in.text(key, 36)
 	if s == nil {
@@ -272,7 +277,8 @@ func (in *input) uuid(key string) string {
 	return id.String()
 }
 
-// Bounds on the attributes of a zone. Designate has the length; the number is ours, because lists show all attributes.
+// Bounds on the attributes of a zone. Designate bounds the length. The bound on their number is ours, because lists
+// show all attributes of every zone.
 const maxAttributes, maxAttribute = 50, 50
 
 // dictionary returns an object whose values are strings.

@@ -18,7 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// call is one request and what its handler needs.
+// call is one request, with everything that its handler needs.
 type call struct {
 	api      *API
 	settings *Settings
@@ -28,53 +28,55 @@ type call struct {
 	scope    scope
 }
 
-// scope is the project that a request acts for, and the special rights that it asked for.
+// scope is the project that a request acts for, and the extra rights that its headers ask for.
 type scope struct {
 	caller       httpapi.Caller
-	project      string // the caller's, or the one that an administrator acts for
+	project      string // the caller's project, or the one that an administrator acts for
 	all          bool   // the caller sees the resources of every project
 	editManaged  bool
 	deleteShares bool
 	hideCounts   bool
 }
 
-// reply is what a handler returns.
+// reply is the result of a handler: a body in JSON, or a stream.
 type reply struct {
 	status   int
 	body     any // encoded as JSON; nil: no body
 	location string
 	etag     string
-	media    string // of stream
+	media    string // the media type of stream
 	stream   func(io.Writer) error
 }
 
-// demand is what a route needs of the caller and of the zone in its path.
+// demand is a set of conditions that the caller, and the zone in the path, must meet.
 type demand uint8
 
 const (
 	needReader demand = 1 << iota
 	needMember
 	needAdmin
-	needPrimary // the route edits record sets, and those of a SECONDARY zone are changed at its masters
+	needPrimary // the route edits record sets; those of a SECONDARY zone are edited at its masters
 
 	needNothing demand = 0
 )
 
-// allow reports whether the caller has the role that the route needs.
+// allow returns nil when the caller has the role that the route needs, and 403 otherwise. The roles are those of
+// OpenStack's default policies: reader, member and admin.
 func (c *call) allow(need demand) error {
 	who := c.scope.caller
 	switch {
 	case need&needAdmin != 0 && !who.IsAdmin():
-		return forbidden("This is for administrators.")
+		return forbidden("Only administrators may use this operation.")
 	case need != needNothing && len(who.Roles) == 0:
 		return forbidden("The caller has no role in this project.")
 	case need&needMember != 0 && !who.CanWrite():
-		return forbidden("Changing things needs the role member; yours may only read.")
+		return forbidden("Changes need the role member; the caller's role can only read.")
 	}
 	return nil
 }
 
-// readScope reads the headers and query parameters that select the project and ask for special rights.
+// readScope reads the headers and query parameters that select the project and ask for extra rights. They are those of
+// Designate. A caller without the rights gets 403, also where the header would change nothing.
 func (c *call) readScope() error {
 	who := httpapi.CallerOf(c.r.Context())
 	s := scope{caller: who}
@@ -89,7 +91,7 @@ func (c *call) readScope() error {
 	s.deleteShares = isTrue(c.header("X-Designate-Delete-Shares"))
 	s.hideCounts = isTrue(c.header("Openstack-Dns-Hide-Counts"))
 	if (sudo != "" || s.all || hard || s.editManaged) && !who.IsAdmin() {
-		return forbidden("Acting for other projects, editing managed records and deleting for good is for administrators.")
+		return forbidden("Only administrators may act for other projects, edit managed records or delete for good.")
 	}
 	s.project = cmp.Or(sudo, who.Project)
 	c.scope = s
@@ -98,6 +100,7 @@ func (c *call) readScope() error {
 
 func (c *call) header(name string) string { return c.r.Header.Get(name) }
 
+// isTrue reports whether s is one of the texts that Designate (oslo.utils) reads as true.
 func isTrue(s string) bool {
 	switch strings.ToLower(s) {
 	case "true", "1", "yes", "on", "t", "y":
@@ -113,7 +116,7 @@ func (c *call) id(param string) (uuid.UUID, error) {
 
 func parseID(s string) (uuid.UUID, error) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 { // uuid.Parse accepts other forms too
+	if err != nil || len(s) != 36 { // uuid.Parse also accepts URNs, braces and a form without hyphens
 		return id, &fault{status: http.StatusBadRequest, kind: "invalid_uuid", message: "Invalid UUID: " + s}
 	}
 	return id, nil
@@ -130,7 +133,7 @@ func (c *call) commit(fn func(*publish.Tx) error) error {
 
 // commitSized commits an edit of n record sets. A very large edit does not share a group with the edits of others.
 func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
-	const many = 20_000 // undoing this many takes some ten megabytes and milliseconds
+	const many = 20_000 // undoing this many takes about ten megabytes and ten milliseconds
 	if n > many {
 		return c.api.Publisher.CommitAlone(context.WithoutCancel(c.r.Context()), c.actor(), fn)
 	}
@@ -147,12 +150,13 @@ func viewed[T any](c *call, fn func(store.View) (T, error)) (T, error) {
 // url returns the address of a path of this API.
 func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.settings.BaseURL) + path }
 
-// created returns the reply to a create: 201 with a Location header.
+// created returns the reply to a create: 201 with a Location header. Callers change the status to 202 when the new
+// resource is PENDING, as Designate does.
 func created(body any, self string) reply {
 	return reply{status: http.StatusCreated, body: body, location: self}
 }
 
-// noContent is the reply without a body.
+// noContent is the reply to a delete without a body.
 var noContent = reply{status: http.StatusNoContent}
 
 func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
@@ -184,12 +188,14 @@ func (c *call) write(rep reply) {
 	_, _ = c.w.Write(b) // the client may have closed the connection; ignore the error
 }
 
+// writeStream sends a body while it is produced. The status is sent already when an error comes, so an error aborts the
+// connection.
 func (c *call) writeStream(rep reply) {
 	c.w.Header().Set("Content-Type", rep.media)
 	c.w.WriteHeader(rep.status)
 	if err := rep.stream(c.w); err != nil {
 		c.api.Log.Error("reply ended early", "path", c.r.URL.Path, "err", err)
-		panic(http.ErrAbortHandler) // the client must not take half a zone for a whole one
+		panic(http.ErrAbortHandler) // the client must not mistake half a zone for a whole one
 	}
 }
 

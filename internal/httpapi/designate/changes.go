@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// maxChanges bounds a batch to the number of record sets that one entry of the history keeps.
+// maxChanges bounds a batch to the number of record sets that one entry of the history can hold.
 const maxChanges = 10_000
 
 // change is one parsed item of a batch.
@@ -22,7 +22,7 @@ type change struct {
 	action  string // create, update, upsert or delete
 	name    dnsname.Name
 	typ     rr.Type
-	ifMatch string // entity tag of the set; "": none
+	ifMatch string // the entity tag that the set must have; "": any
 }
 
 // applyChanges applies all changes of a batch with one step of the serial, or none of them.
@@ -36,7 +36,7 @@ func (c *call) applyChanges() (reply, error) {
 		return reply{}, err
 	}
 	var sets []changed
-	var left zone.Zone // as the batch left it
+	var left zone.Zone // the zone after the batch
 	var shared bool
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("batch of %d changes", len(items))
@@ -77,7 +77,7 @@ func readChanges(in *input) ([]change, error) {
 	for i, r := range raw {
 		item := &input{resource: "change", path: []any{"changes", i}}
 		if json.Unmarshal(r, &item.fields) != nil || item.fields == nil {
-			in.noteItem("changes", i, "it is not an object", "type", "object")
+			in.noteItem("changes", i, "the change is not an object", "type", "object")
 			continue
 		}
 		items = append(items, readChange(item))
@@ -117,14 +117,14 @@ func readChange(in *input) change {
 	return ch
 }
 
-// changed is what one item of a batch left: a record set, or the one that it deleted.
+// changed is the result of one item of a batch: the record set that it wrote or deleted.
 type changed struct {
 	zoneSet
 	deleted bool
 }
 
-// changedSets returns the record sets of a batch for its reply. It is called after the commit, which decides the status
-// of an ALIAS.
+// changedSets returns the record sets of a batch for its reply. Call it after the commit: the status of an ALIAS is not
+// known before.
 func (c *call) changedSets(sets []changed) []wireRecordSet {
 	out := make([]wireRecordSet, 0, len(sets))
 	for _, s := range sets {
@@ -137,7 +137,7 @@ func (c *call) changedSets(sets []changed) []wireRecordSet {
 	return out
 }
 
-// applyAll applies the changes in order. The error of an item says which one it is.
+// applyAll applies the changes in order. An error names the item that failed.
 func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]changed, error) {
 	out := make([]changed, 0, len(items))
 	for i, ch := range items {
@@ -158,7 +158,8 @@ func itemFault(i int, c *call, err error) error {
 	return &f
 }
 
-// applyOne applies one change, and returns the record set that it left or deleted.
+// applyOne applies one change and returns the record set that it wrote or deleted. A set that was derived from an ALIAS
+// counts as absent: addSet replaces it.
 func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change) (zoneSet, error) {
 	was, err := tx.RecordSet(z.ID, ch.name, ch.typ)
 	exists := err == nil && !was.Hidden
@@ -176,7 +177,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change) (zoneSet, error)
 		return zs, store.ErrChanged
 	}
 	if ch.action == "delete" {
-		if err := c.mayChange(zs.set); err != nil {
+		if err := c.checkChange(zs.set); err != nil {
 			return zs, err
 		}
 		return zs, tx.DeleteSet(z.ID, ch.name, ch.typ)

@@ -1,5 +1,9 @@
-// Package designate serves the zones API of OpenStack Designate, version 2, so that its clients work unchanged, with a
-// few additions that they do not see: entity tags, atomic batches, history and rollback.
+// Package designate serves the zones API of OpenStack Designate, version 2, so that its clients work unchanged, and
+// adds entity tags, atomic batches, history and rollback.
+//
+// Start with Routes in routes.go: it lists every operation and its handler. dispatch in this file runs a request; its
+// types are in call.go. Errors have the types, statuses and messages of Designate where it has them: see errors.go.
+// README.md lists the differences.
 package designate
 
 import (
@@ -25,14 +29,14 @@ type API struct {
 	Peers     Peers
 	Aliases   *alias.Service // flattens ALIAS record sets
 	Log       *slog.Logger   // default: none
-	Budget    *budget.Budget // of the memory that imports take
+	Budget    *budget.Budget // bounds the memory that imports take
 
 	once    sync.Once
 	mux     *http.ServeMux
 	imports *importQueue
-	uploads httpapi.Shares[string] // zone files that are coming in, by project
+	uploads httpapi.Shares[string] // running uploads of zone files, by project
 	started time.Time
-	damaged sync.Map // damaged changes that were logged
+	damaged sync.Map // damaged changes of the history that were logged already
 }
 
 func (a *API) init() {
@@ -52,11 +56,11 @@ func (a *API) Handler() http.Handler {
 	return http.HandlerFunc(a.serve)
 }
 
-// Run imports the zone files that requests have uploaded, until ctx ends. It marks imports that an earlier process did
-// not finish as failed, and deletes finished tasks and requests whose time is over.
+// Run imports the zone files that requests have uploaded, until ctx ends. At the start it marks the imports that an
+// earlier process did not finish as failed. Every hour it deletes finished tasks and requests that have expired.
 func (a *API) Run(ctx context.Context) error {
 	a.init()
-	if err := served(a.failLeftImports(ctx)); err != nil {
+	if err := ignoreUnavailable(a.failInterruptedImports(ctx)); err != nil {
 		return err
 	}
 	var queue sync.WaitGroup
@@ -75,8 +79,9 @@ func (a *API) Run(ctx context.Context) error {
 	}
 }
 
-// served drops the errors of a store that takes no changes, and of a server that ends: zones are served nevertheless.
-func served(err error) error {
+// ignoreUnavailable drops the errors of a store that accepts no changes, and of a server that shuts down: zones are
+// served in both states.
+func ignoreUnavailable(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -86,7 +91,7 @@ func served(err error) error {
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	trimmed := withoutSlash(r)
 	a.mux.ServeHTTP(&unrouted{w, &call{api: a, settings: &a.Settings, w: w, r: r}}, trimmed)
-	r.Pattern = trimmed.Pattern // for the metrics of the frame
+	r.Pattern = trimmed.Pattern // package httpapi counts requests by pattern
 }
 
 // dispatch checks whether the caller may use the route, and runs its handler.

@@ -14,19 +14,20 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// fault is an error of the API.
+// fault is an error of the API. Clients of Designate decide by the status and by the type ("kind" here), and show the
+// message to users. Types that Designate has are used for the same failures; others are ours.
 type fault struct {
 	status   int
 	kind     string // "type" in the body
 	message  string
-	problems []problem // of the fields of an object
+	problems []problem // one for each bad field
 
 	retryAfter int // seconds; 0: no Retry-After header
 }
 
 func (f *fault) Error() string { return f.kind + ": " + f.message }
 
-// problem is an error in one field.
+// problem is an error in one field, in the form of the validator of Designate (Python's jsonschema).
 type problem struct {
 	Path      []any  `json:"path"`
 	Message   string `json:"message"`
@@ -34,10 +35,12 @@ type problem struct {
 	Value     any    `json:"validator_value"`
 }
 
+// badRequest returns Designate's plain 400, for failures without a type of their own.
 func badRequest(format string, a ...any) *fault {
 	return &fault{status: http.StatusBadRequest, kind: "bad_request", message: fmt.Sprintf(format, a...)}
 }
 
+// refuse returns 400 with a type of its own.
 func refuse(kind, format string, a ...any) *fault {
 	return &fault{status: http.StatusBadRequest, kind: kind, message: fmt.Sprintf(format, a...)}
 }
@@ -46,6 +49,8 @@ func forbidden(format string, a ...any) *fault {
 	return &fault{status: http.StatusForbidden, kind: "forbidden", message: fmt.Sprintf(format, a...)}
 }
 
+// notFound returns 404. A resource of another project gets the same error as one that does not exist, so that a tenant
+// cannot find out which ids exist.
 func notFound(kind, what string) *fault {
 	return &fault{status: http.StatusNotFound, kind: kind + "_not_found", message: "Could not find " + what}
 }
@@ -54,13 +59,14 @@ func duplicate(kind string, format string, a ...any) *fault {
 	return &fault{status: http.StatusConflict, kind: "duplicate_" + kind, message: fmt.Sprintf(format, a...)}
 }
 
+// invalid returns the error for an object whose fields are wrong. The message is the one of Designate.
 func invalid(problems ...problem) *fault {
 	return &fault{status: http.StatusBadRequest, kind: "invalid_object",
 		message: "Provided object does not match schema", problems: problems}
 }
 
-// known maps errors of the domain to errors of the API. Handlers that know more, such as which resource was not found,
-// return a fault themselves.
+// known maps errors of other packages to errors of the API. A handler that knows more, such as which resource was not
+// found, returns a fault itself.
 var known = []struct {
 	err    error
 	status int
@@ -74,11 +80,13 @@ var known = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},
 }
 
-// asFault returns the fault for any error. The client sees no details of an error that is not in the table; the log
-// does.
+// asFault returns the fault for any error. An error that is not in the table is logged; the client does not see its
+// details, which may name files or addresses of the server.
+//
+// Quotas are 413 with the type over_quota, as in Designate. A body above the limit is 413 too.
 func (c *call) asFault(err error) *fault {
 	var f *fault
-	var place *zone.PlacementError
+	var placement *zone.PlacementError
 	var bad *zone.InvalidError
 	var large *http.MaxBytesError
 	var quota *publish.QuotaError
@@ -86,13 +94,13 @@ func (c *call) asFault(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.As(err, &place):
-		return refuse("invalid_recordset_location", "%s", place.Reason)
+	case errors.As(err, &placement):
+		return refuse("invalid_recordset_location", "%s", placement.Reason)
 	case errors.As(err, &bad):
 		return invalid(problem{[]any{bad.Field}, bad.Reason, "format", nil})
 	case errors.As(err, &large):
 		return &fault{status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
-			message: fmt.Sprintf("The body is larger than %d octets.", large.Limit)}
+			message: fmt.Sprintf("The body is larger than %d bytes.", large.Limit)}
 	}
 	switch {
 	case errors.As(err, &quota):
@@ -113,7 +121,7 @@ func (c *call) asFault(err error) *fault {
 		message: "Internal error; the log has the details."}
 }
 
-// unavailable returns the fault for a store that takes no changes.
+// unavailable returns the fault for a store that accepts no changes: 503, because the client may try again.
 func (c *call) unavailable(err error) *fault {
 	c.api.Log.Warn("change refused", "request_id", httpapi.RequestID(c.r.Context()), "error", err)
 	return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable", message: "The store cannot take " +
@@ -121,7 +129,7 @@ func (c *call) unavailable(err error) *fault {
 		"server's log says more."}
 }
 
-// errorBody is the body of an error. Designate nests errors twice.
+// errorBody is the body of an error. The list of problems is nested twice ("errors" in "errors"), as in Designate.
 type errorBody struct {
 	Code      int       `json:"code"`
 	Type      string    `json:"type"`

@@ -13,8 +13,8 @@ import (
 // tagOf returns the strong entity tag of a zone or record set without its links. It covers the whole representation, so
 // that every change is noticed.
 //
-// An ALIAS changes its status by itself. Its tag has two parts: one for what its owner wrote, and one for the whole
-// representation. If-Match compares the first part only.
+// The status of an ALIAS changes without an edit. Its tag has two parts: one covers the fields that the owner wrote,
+// one the whole representation. If-Match compares the first part only.
 func tagOf(v any) string {
 	b, err := marshal(v)
 	if err != nil {
@@ -31,7 +31,7 @@ func tagOf(v any) string {
 	return ""
 }
 
-// sameWritten reports whether two tags are equal in what the owner wrote.
+// sameWritten reports whether two tags agree in the part that covers the fields of the owner.
 func sameWritten(a, b string) bool {
 	a, _, _ = strings.Cut(strings.Trim(a, `"`), "-")
 	b, _, _ = strings.Cut(strings.Trim(b, `"`), "-")
@@ -43,8 +43,8 @@ func tagOfText(b []byte) string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// ifMatch compares the request's If-Match with the tag of the current resource. It must be called inside the commit, so
-// that of two writers with the same tag only one succeeds.
+// ifMatch compares the request's If-Match (RFC 9110 §13.1.1) with the tag of the current resource. Call it inside the
+// commit: of two writers with the same tag, only one succeeds then.
 func (c *call) ifMatch(current func() any) error {
 	want := c.r.Header.Values("If-Match")
 	if len(want) == 0 {
@@ -58,8 +58,8 @@ func (c *call) ifMatch(current func() any) error {
 		message: "It was " + store.ErrChanged.Error() + "; read it again and repeat the change."}
 }
 
-// unlessHeld returns the reply to a GET, or 304 when If-None-Match says that the client has this representation.
-func (c *call) unlessHeld(rep reply) reply {
+// ifNoneMatch returns the reply to a GET, or 304 when If-None-Match has the tag of this representation.
+func (c *call) ifNoneMatch(rep reply) reply {
 	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, rep.etag) {
 		return reply{status: http.StatusNotModified, etag: rep.etag}
 	}

@@ -20,7 +20,7 @@ type task struct {
 	resourceMeta
 	Status    string  `json:"status"`
 	Message   *string `json:"message"`
-	Location  *string `json:"location,omitempty"` // of an export
+	Location  *string `json:"location,omitempty"` // only exports have one
 	ZoneID    *string `json:"zone_id"`
 	ProjectID string  `json:"project_id"`
 	Version   int     `json:"version"`
@@ -49,7 +49,8 @@ func tasks(kind store.Kind, name, title string) resource[task, *task] {
 	}
 }
 
-// createExport makes an export, which is complete at once: the file is written from the zone while it is fetched.
+// createExport creates an export. It is COMPLETE at once: fetchExport writes the file from the zone while the client
+// reads it. The reply is 202 nevertheless, because clients of Designate expect that and poll the task.
 func (c *call) createExport() (reply, error) {
 	var t task
 	err := c.commit(func(tx *publish.Tx) error {
@@ -72,6 +73,7 @@ func (c *call) createExport() (reply, error) {
 	return exportTasks.created(c, http.StatusAccepted, t), err
 }
 
+// fetchExport streams the zone file. The caller must still be able to see the zone: an export is not a copy.
 func (c *call) fetchExport() (reply, error) {
 	var z zone.Zone
 	err := c.view(func(v store.View) error {
@@ -86,8 +88,8 @@ func (c *call) fetchExport() (reply, error) {
 	}}, err
 }
 
-// writeZone writes a zone as a file. It reads as it writes, so a slow client holds a View of the store, which costs the
-// store space but no other client time.
+// writeZone writes a zone as a file. It reads while it writes, so a slow client holds a View of the store open. That
+// costs space in the store, but does not delay other clients.
 func writeZone(v store.View, id uuid.UUID, w io.Writer) error {
 	z, err := v.Zone(id)
 	if err != nil {
@@ -96,6 +98,7 @@ func writeZone(v store.View, id uuid.UUID, w io.Writer) error {
 	return zonefile.Write(w, z.Name, z.TTL, servedSets(v, z))
 }
 
+// servedSets returns the record sets of a zone as they are served, and each ALIAS with its target.
 func servedSets(v store.View, z zone.Zone) iter.Seq2[rr.Set, error] {
 	errStop := errors.New("the reader stopped")
 	return func(yield func(rr.Set, error) bool) {

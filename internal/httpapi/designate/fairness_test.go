@@ -18,12 +18,13 @@ import (
 
 var mallory = httpapi.Caller{Who: "token mallory", Project: "p6", Roles: []string{"member"}}
 
-// generous is a server whose projects have no quotas of zones and records.
+// generous returns a server without quotas for zones and records.
 func generous(t testing.TB) *server {
-	return newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.Zones, q.ZoneRecords, q.ZoneRecordsets = -1, -1, -1 }), nil)
+	return newLimitedServer(t, designate.Settings{},
+		quotas(func(q *publish.Quotas) { q.Zones, q.ZoneRecords, q.ZoneRecordsets = -1, -1, -1 }), nil)
 }
 
-// grow gives a project n zones, and n objects of each kind that a project can make without end.
+// grow gives a project n zones, and n objects of each kind that has no quota.
 func (s *server) grow(who httpapi.Caller, n int) {
 	s.t.Helper()
 	err := s.pub.Commit(s.t.Context(), store.Actor{Project: who.Project}, func(tx *publish.Tx) error {
@@ -54,7 +55,7 @@ func (s *server) zonePathOf(who httpapi.Caller, name string) string {
 	return "/v2/zones/" + s.as(who, 200, "GET /v2/zones?name="+name, "").items("zones", "id")[0]
 }
 
-// work does what a small project does, and returns the rows that each request read.
+// work sends the requests of a small project and returns the number of rows that each request read.
 func (s *server) work(round int) map[string]int {
 	s.t.Helper()
 	rows := map[string]int{}
@@ -71,7 +72,8 @@ func (s *server) work(round int) map[string]int {
 	accept := `{"key":"` + req.str("key") + `","zone_transfer_request_id":"` + req.str("id") + `"}`
 	s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts", accept)
 	count("accept a zone")
-	for _, list := range []string{"zones", "recordsets", "zones/tasks/exports", "zones/tasks/imports", "zones/tasks/transfer_requests",
+	for _, list := range []string{"zones", "recordsets", "zones/tasks/exports", "zones/tasks/imports",
+		"zones/tasks/transfer_requests",
 		"zones/tasks/transfer_accepts"} {
 		s.as(alice, 200, "GET /v2/"+list, "")
 		count("list " + list)
@@ -84,29 +86,31 @@ func (s *server) work(round int) map[string]int {
 	return rows
 }
 
-// A tenant with many zones, exports, imports, shares and transfer requests makes no request of another tenant read more
-// rows, neither in a list nor inside the commit, where everybody waits.
+// TestOthersRowsAreNotRead gives one tenant many zones, exports, imports, shares and transfer requests. Requests of
+// another tenant must not read more rows, neither in lists nor in commits, where all others wait.
 func TestOthersRowsAreNotRead(t *testing.T) {
 	s := generous(t)
 	s.work(0)
 	before := s.work(1)
 	s.grow(mallory, 30)
 	for what, rows := range s.work(2) {
-		if rows > before[what]+3 { // work itself leaves a request and an accept
+		if rows > before[what]+3 { // work itself adds a transfer request and an accept
 			t.Errorf("%s: %d rows read beside a large project, %d without it", what, rows, before[what])
 		}
 	}
 }
 
-// A list of the record sets of a project does not walk those of others, however the project's own lie between them.
+// TestRecordSetsOfOthersAreNotRead checks that a list of a project's record sets does not read those of other projects,
+// wherever its own are among them.
 func TestRecordSetsOfOthersAreNotRead(t *testing.T) {
 	s := generous(t)
-	const own, others = 2_001, 26_000 // more than a list sorts without a thought
+	const own, others = 2_001, 26_000 // own is more than a list sorts in memory
 	s.fill(alice, "first.example.org.", own)
 	s.fill(mallory, "middle.example.org.", others)
 	s.fill(alice, "last.example.org.", 10)
 	z := s.zonePathOf(alice, "first.example.org.")
-	for _, list := range []string{"/v2/recordsets", "/v2/recordsets?sort_dir=desc", z + "/recordsets", z + "/recordsets?sort_dir=desc"} {
+	for _, list := range []string{"/v2/recordsets", "/v2/recordsets?sort_dir=desc", z + "/recordsets",
+		z + "/recordsets?sort_dir=desc"} {
 		s.reads.Rows()
 		res := s.as(alice, 200, "GET "+list, "")
 		if rows, _ := s.reads.Rows(); rows > 12*own {
@@ -130,13 +134,14 @@ func TestRecordSetsOfOthersAreNotRead(t *testing.T) {
 	}
 }
 
-// fill makes a zone with so many record sets besides SOA and NS.
+// fill creates a zone with n record sets besides SOA and NS.
 func (s *server) fill(who httpapi.Caller, name string, n int) {
 	s.t.Helper()
 	z := uuid.MustParse(s.zoneOf(who, name)[len("/v2/zones/"):])
 	err := s.pub.Commit(s.t.Context(), store.Actor{Project: who.Project}, func(tx *publish.Tx) error {
 		for i := range n {
-			set := zone.RecordSet{Zone: z, Name: dnsname.MustParse(fmt.Sprintf("n%d.%s", i, name)), Type: 1, Data: []string{"\xc0\x00\x02\x01"}}
+			set := zone.RecordSet{Zone: z, Name: dnsname.MustParse(fmt.Sprintf("n%d.%s", i, name)), Type: 1,
+				Data: []string{"\xc0\x00\x02\x01"}}
 			if _, err := tx.CreateSet(set); err != nil {
 				return err
 			}
@@ -148,8 +153,8 @@ func (s *server) fill(who httpapi.Caller, name string, n int) {
 	}
 }
 
-// Finished exports, imports, transfer requests and accepts are gone a week after their end; an offer that nobody has
-// accepted stays.
+// TestFinishedTasksExpire checks that finished exports, imports, transfer requests and accepts are deleted after a
+// week. A transfer request that nobody has accepted stays.
 func TestFinishedTasksExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, designate.Settings{})
@@ -157,7 +162,8 @@ func TestFinishedTasksExpire(t *testing.T) {
 		s.as(alice, 202, "POST "+z+"/tasks/export", "")
 		s.as(alice, 202, "POST /v2/zones/tasks/imports", `{"zonefile":"nonsense"}`)
 		req := s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", "")
-		s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts", `{"key":"`+req.str("key")+`","zone_transfer_request_id":"`+req.str("id")+`"}`)
+		s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts",
+			`{"key":"`+req.str("key")+`","zone_transfer_request_id":"`+req.str("id")+`"}`)
 		s.as(alice, 201, "POST "+s.zone("open.example.")+"/tasks/transfer_requests", "")
 		synctest.Wait()
 		lists := func() (n int) {
@@ -181,7 +187,7 @@ func TestFinishedTasksExpire(t *testing.T) {
 	})
 }
 
-// A project that exports in a loop keeps the newest thousand.
+// TestFinishedTasksAreBounded checks that a project that exports in a loop keeps its newest thousand exports.
 func TestFinishedTasksAreBounded(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -197,13 +203,14 @@ func TestFinishedTasksAreBounded(t *testing.T) {
 	}
 }
 
-// The ids of an earlier build's exports are random, and sort behind those of new ones: the new ones stay.
+// TestNewTasksAreKept checks that exports with random ids, from an earlier build, are dropped before new ones, although
+// random ids sort behind new ids.
 func TestNewTasksAreKept(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	s.exported(z, 1000, func() (uuid.UUID, error) {
 		id, err := uuid.NewRandom()
-		id[0] = 0xff // as nearly all are
+		id[0] = 0xff // sorts behind new ids, like nearly all random ids
 		return id, err
 	})
 	for range 2 {
@@ -212,7 +219,7 @@ func TestNewTasksAreKept(t *testing.T) {
 	}
 }
 
-// exported gives alice's project n finished exports.
+// exported stores n finished exports of alice's project.
 func (s *server) exported(z string, n int, newID func() (uuid.UUID, error)) {
 	s.t.Helper()
 	err := s.pub.Commit(s.t.Context(), store.Actor{}, func(tx *publish.Tx) error {
@@ -233,23 +240,26 @@ func (s *server) exported(z string, n int, newID func() (uuid.UUID, error)) {
 	}
 }
 
-// Objects that a build without lists by project wrote are listed after the next start.
+// TestOldTasksAreListed checks that objects from a build without lists by project are listed after the next start.
 func TestOldTasksAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, designate.Settings{})
 		z := s.zone("example.org.")[len("/v2/zones/"):]
 		err := s.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
-			row := map[string]any{"id": "00000000-0000-4000-8000-000000000001", "status": "ACTIVE", "project_id": "p1", "zone_id": z,
-				"target_project_id": "p2", "zone_name": "example.org.", "key": "K", "created_at": time.Now().Format("2006-01-02T15:04:05.000000")}
+			row := map[string]any{"id": "00000000-0000-4000-8000-000000000001", "status": "ACTIVE", "project_id": "p1",
+				"zone_id":           z,
+				"target_project_id": "p2", "zone_name": "example.org.", "key": "K",
+				"created_at": time.Now().Format("2006-01-02T15:04:05.000000")}
 			return tx.PutObject(store.KindTransferRequest, "00000000-0000-4000-8000-000000000001", row)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour) // as a start does
+		time.Sleep(time.Hour) // the hourly run does the same as a start
 		synctest.Wait()
 		for _, who := range []httpapi.Caller{alice, bob} {
-			if got := s.as(who, 200, "GET /v2/zones/tasks/transfer_requests", "").items("transfer_requests", "id"); len(got) != 1 {
+			if got := s.as(who, 200, "GET /v2/zones/tasks/transfer_requests", "").items("transfer_requests",
+				"id"); len(got) != 1 {
 				t.Errorf("%s sees %q", who.Who, got)
 			}
 		}
@@ -258,7 +268,8 @@ func TestOldTasksAreListed(t *testing.T) {
 	})
 }
 
-// The shares of a zone, and the zones below a new one, are read in one commit, so there are not too many of them.
+// TestOneCommitIsBounded checks the bounds on the shares of a zone and on the zones below a new zone: one commit reads
+// all of them.
 func TestOneCommitIsBounded(t *testing.T) {
 	s := generous(t)
 	z := s.zone("example.org.")

@@ -31,9 +31,12 @@ func TestFrame(t *testing.T) {
 		{"no UUID", request{as: alice, call: "GET /v2/zones/example"}, 400, "invalid_uuid"},
 		{"URN", request{as: alice, call: "GET /v2/zones/urn:uuid:00000000-0000-4000-8000-000000000000"}, 400, "invalid_uuid"},
 		{"set no UUID", request{as: alice, call: "GET " + z + "/recordsets/x"}, 400, "invalid_uuid"},
-		{"no content type", request{as: alice, call: "POST /v2/zones", body: good, headers: []string{"Content-Type: "}}, 415, "unsupported_content_type"},
-		{"text", request{as: alice, call: "POST /v2/zones", body: good, headers: []string{"Content-Type: text/plain"}}, 415, "unsupported_content_type"},
-		{"charset", request{as: alice, call: "POST /v2/zones", body: good, headers: []string{"Content-Type: application/json; charset=utf-8"}}, 201, ""},
+		{"no content type", request{as: alice, call: "POST /v2/zones", body: good, headers: []string{"Content-Type: "}}, 415,
+			"unsupported_content_type"},
+		{"text", request{as: alice, call: "POST /v2/zones", body: good, headers: []string{"Content-Type: text/plain"}}, 415,
+			"unsupported_content_type"},
+		{"charset", request{as: alice, call: "POST /v2/zones", body: good,
+			headers: []string{"Content-Type: application/json; charset=utf-8"}}, 201, ""},
 		{"empty body", request{as: alice, call: "POST /v2/zones", body: " ", headers: nil}, 400, "empty_request_body"},
 		{"broken JSON", request{as: alice, call: "POST /v2/zones", body: `{"name":`}, 400, "invalid_json"},
 		{"two values", request{as: alice, call: "POST /v2/zones", body: good + good}, 400, "invalid_json"},
@@ -41,16 +44,23 @@ func TestFrame(t *testing.T) {
 		{"null", request{as: alice, call: "POST /v2/zones", body: `null`}, 400, "invalid_json"},
 		{"not UTF-8", request{as: alice, call: "POST /v2/zones", body: "{\"name\":\"\xff\"}"}, 400, "invalid_json"},
 		{"deep", request{as: alice, call: "POST /v2/zones", body: strings.Repeat(`{"a":`, 200_000)}, 400, "invalid_json"},
-		{"large", request{as: alice, call: "POST /v2/zones", body: `{"name":"` + strings.Repeat("x", 1<<20) + `"}`}, 413, "request_too_large"},
-		{"duplicate keys", request{as: alice, call: "POST /v2/zones", body: `{"name":"x","name":"dup.test.","email":"a@dup.test"}`}, 400, "invalid_json"},
-		{"duplicate keys inside", request{as: alice, call: "POST /v2/zones", body: `{"name":"dup.test.","email":"a@dup.test","attributes":{"a":"1","a":"2"}}`}, 400, "invalid_json"},
-		{"keys that differ in case", request{as: alice, call: "POST /v2/zones", body: `{"name":"dup.test.","email":"a@dup.test","Name":"x"}`}, 400, "invalid_json"},
+		{"large", request{as: alice, call: "POST /v2/zones", body: `{"name":"` + strings.Repeat("x", 1<<20) + `"}`}, 413,
+			"request_too_large"},
+		{"duplicate keys", request{as: alice, call: "POST /v2/zones",
+			body: `{"name":"x","name":"dup.test.","email":"a@dup.test"}`}, 400, "invalid_json"},
+		{"duplicate keys inside", request{as: alice, call: "POST /v2/zones",
+			body: `{"name":"dup.test.","email":"a@dup.test","attributes":{"a":"1","a":"2"}}`}, 400, "invalid_json"},
+		{"keys that differ in case", request{as: alice, call: "POST /v2/zones",
+			body: `{"name":"dup.test.","email":"a@dup.test","Name":"x"}`}, 400, "invalid_json"},
 		{"reader writes", request{as: carol, call: "POST /v2/zones", body: good}, 403, "forbidden"},
 		{"nobody reads", request{call: "GET /v2/zones"}, 403, "forbidden"},
-		{"all projects as member", request{as: alice, call: "GET /v2/zones", headers: []string{"X-Auth-All-Projects: true"}}, 403, "forbidden"},
+		{"all projects as member", request{as: alice, call: "GET /v2/zones", headers: []string{"X-Auth-All-Projects: true"}},
+			403, "forbidden"},
 		{"all tenants as member", request{as: alice, call: "GET /v2/zones?all_tenants=1"}, 403, "forbidden"},
-		{"sudo as member", request{as: alice, call: "GET /v2/zones", headers: []string{"X-Auth-Sudo-Project-ID: p2"}}, 403, "forbidden"},
-		{"hard delete as member", request{as: alice, call: "DELETE " + z, headers: []string{"X-Designate-Hard-Delete: true"}}, 403, "forbidden"},
+		{"sudo as member", request{as: alice, call: "GET /v2/zones", headers: []string{"X-Auth-Sudo-Project-ID: p2"}}, 403,
+			"forbidden"},
+		{"hard delete as member", request{as: alice, call: "DELETE " + z, headers: []string{"X-Designate-Hard-Delete: true"}},
+			403, "forbidden"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,10 +84,11 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestPattern reads the pattern that the metrics of the frame count a request under.
+// TestPattern checks the pattern under which the metrics of package httpapi count a request.
 func TestPattern(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	for path, want := range map[string]string{"/v2/zones": "GET /v2/zones", "/v2/zones/": "GET /v2/zones", "/v2/houses": ""} {
+	for path, want := range map[string]string{"/v2/zones": "GET /v2/zones", "/v2/zones/": "GET /v2/zones",
+		"/v2/houses": ""} {
 		r := httptest.NewRequest("GET", path, nil)
 		s.handler.ServeHTTP(httptest.NewRecorder(), r)
 		if r.Pattern != want {
@@ -86,7 +97,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// Every route is found, by nobody's leave but the version documents.
+// TestRoutes checks that every route exists, and that only the version documents are open to callers without a role.
 func TestRoutes(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	seen := map[string]bool{}
@@ -112,7 +123,8 @@ func TestTenancy(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	set := s.set(z, "a.example.org.", "A", "192.0.2.1")
-	for _, call := range []string{"GET " + z, "DELETE " + z, "GET " + set, "DELETE " + set, "GET " + z + "/history", "GET " + z + "/recordsets",
+	for _, call := range []string{"GET " + z, "DELETE " + z, "GET " + set, "DELETE " + set, "GET " + z + "/history",
+		"GET " + z + "/recordsets",
 		"POST " + z + "/tasks/export", "GET " + z + "/nameservers", "GET " + z + "/shares"} {
 		if res := s.as(bob, 404, call, ""); res.str("type") != "zone_not_found" {
 			t.Errorf("%s by bob: %s", call, res.Body)
@@ -133,7 +145,8 @@ func TestTenancy(t *testing.T) {
 	if got := s.as(admin, 200, "GET /v2/zones", "", all).items("zones", "name"); len(got) != 1 {
 		t.Errorf("admin lists %q", got)
 	}
-	if got := s.as(admin, 201, "POST /v2/zones", `{"name":"sudo.test.","email":"a@example.org"}`, sudo).str("project_id"); got != "p1" {
+	if got := s.as(admin, 201, "POST /v2/zones", `{"name":"sudo.test.","email":"a@example.org"}`,
+		sudo).str("project_id"); got != "p1" {
 		t.Errorf("the zone made for p1 is in %q", got)
 	}
 	s.as(carol, 200, "GET "+set, "")
@@ -155,8 +168,10 @@ func TestShares(t *testing.T) {
 	}
 	s.as(bob, 201, "POST "+z+"/recordsets", `{"name":"b.example.org.","type":"A","records":["192.0.2.1"]}`)
 	s.as(bob, 201, "POST /v2/zones", `{"name":"sub.example.org.","email":"b@example.org"}`)
-	for _, r := range []request{{call: "PATCH " + z, body: `{"ttl":5}`}, {call: "DELETE " + z}, {call: "GET " + z + "/shares"},
-		{call: "POST " + z + "/shares", body: `{"target_project_id":"p3"}`}, {call: "POST " + z + "/history/rollback", body: `{"serial":1}`}} {
+	for _, r := range []request{{call: "PATCH " + z, body: `{"ttl":5}`}, {call: "DELETE " + z},
+		{call: "GET " + z + "/shares"},
+		{call: "POST " + z + "/shares", body: `{"target_project_id":"p3"}`},
+		{call: "POST " + z + "/history/rollback", body: `{"serial":1}`}} {
 		r.as = bob
 		s.want(403, r)
 	}
@@ -167,10 +182,10 @@ func TestShares(t *testing.T) {
 	s.as(bob, 404, "GET "+z, "")
 }
 
-// A store that takes no changes is said so, with a time to try again.
+// TestUnavailable checks that a store without writes is 503 with Retry-After.
 func TestUnavailable(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	s.stop() // a publisher that has ended refuses changes as a full disk does
+	s.stop() // a stopped publisher refuses changes like a full disk
 	res := s.as(alice, 503, "POST /v2/zones", `{"name":"a.test.","email":"a@a.test"}`)
 	if res.Header().Get("Retry-After") == "" || res.str("type") != "service_unavailable" {
 		t.Errorf("create = %v %s", res.Header(), res.Body)
@@ -178,7 +193,8 @@ func TestUnavailable(t *testing.T) {
 	s.as(alice, 200, "GET /v2/zones", "")
 }
 
-// TestParsedBeforeCommit sends bodies while no commit is possible. A body that is wrong is refused before that shows.
+// TestParsedBeforeCommit sends bodies while no commit is possible. A bad body gets its own error, not 503: it is parsed
+// before the commit.
 func TestParsedBeforeCommit(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -186,8 +202,8 @@ func TestParsedBeforeCommit(t *testing.T) {
 	offer := "/v2/zones/tasks/transfer_requests/" + s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", "").str("id")
 	tld := "/v2/tlds/" + s.as(admin, 201, "POST /v2/tlds", `{"name":"org"}`).str("id")
 	list := "/v2/blacklists/" + s.as(admin, 201, "POST /v2/blacklists", `{"pattern":"bad"}`).str("id")
-	key := "/v2/tsigkeys/" + s.as(admin, 201, "POST /v2/tsigkeys", `{"name":"k1","algorithm":"hmac-sha256","secret":"c2VjcmV0",
-		"scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`).str("id")
+	key := "/v2/tsigkeys/" + s.as(admin, 201, "POST /v2/tsigkeys", `{"name":"k1","algorithm":"hmac-sha256",
+		"secret":"c2VjcmV0","scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`).str("id")
 	s.stop()
 	for _, tt := range []struct {
 		who             httpapi.Caller

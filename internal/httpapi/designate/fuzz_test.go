@@ -7,15 +7,18 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 )
 
-// FuzzBodies sends any bytes to any route: never a panic, never a status of 500 or more, always JSON in an error.
+// FuzzBodies sends arbitrary bytes to every route. There must be no panic and no status of 500 or more, and every error
+// must be JSON.
 func FuzzBodies(f *testing.F) {
-	bodies := []string{"", "{}", "null", "[]", `{"name":"a.example.org.","type":"A","records":["192.0.2.1"],"ttl":1,"description":null}`,
+	bodies := []string{"", "{}", "null", "[]",
+		`{"name":"a.example.org.","type":"A","records":["192.0.2.1"],"ttl":1,"description":null}`,
 		`{"name":"fuzz.test.","email":"a@fuzz.test","ttl":1e400,"masters":[null],"attributes":{"a":1}}`,
 		`{"changes":[{"action":"upsert","name":"example.org.","type":"CNAME","records":["\\\\"]},null,{}]}`,
 		`{"changes":[{"action":"delete","name":"example.org.","type":"NS","if_match":"*"}]}`,
 		`{"serial":4294967295}`, `{"key":"x","zone_transfer_request_id":"00000000-0000-4000-8000-000000000000"}`,
 		`{"zonefile":"$ORIGIN a.test.\n@ 1 IN SOA a. . 1 2 3 4 5\n@ 1 NS a.\n"}`, "$TTL 1\n@ SOA", zoneText,
-		`{"pattern":"((((a*)*)*)*)","name":"` + strings.Repeat("*.", 200) + `"}`, `{"target_project_id":"p2"}`, `{"zones":-9223372036854775809}`,
+		`{"pattern":"((((a*)*)*)*)","name":"` + strings.Repeat("*.", 200) + `"}`, `{"target_project_id":"p2"}`,
+		`{"zones":-9223372036854775809}`,
 		"{\"name\":\"\\u0000\\ud800\"}", `{"records":["\"\\\""],"type":"TXT","name":"t.example.org."}`}
 	s := newServer(f, designate.Settings{MaxImport: 1 << 16})
 	zone := strings.TrimPrefix(s.zone("example.org."), "/v2/zones/")
@@ -31,10 +34,10 @@ func FuzzBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, route uint8, query, body string) {
 		r := routes[int(route)%len(routes)]
 		if strings.ContainsAny(query, "#\x7f") || strings.ContainsFunc(query, func(c rune) bool { return c <= ' ' }) {
-			return // the HTTP server refuses these
+			return // the HTTP server refuses such requests
 		}
 		if r.Method == "DELETE" && strings.HasSuffix(r.Pattern, "_id}") || strings.HasSuffix(r.Pattern, "/abandon") {
-			return // the zone is needed
+			return // the test needs the zone later
 		}
 		for _, media := range []string{"application/json", "text/dns"} {
 			res := s.do(request{admin, r.Method + " " + path.Replace(r.Pattern) + "?" + query, body,

@@ -38,13 +38,18 @@ func TestGolden(t *testing.T) {
 		{"action":"create","name":"a.example.org.","type":"TXT","records":["\"x y\""]},
 		{"action":"delete","name":"www.example.org.","type":"A"}]}`))
 	s.golden("history", s.as(alice, 200, "GET "+path+"/history?limit=2", ""))
-	s.golden("invalid", s.as(alice, 400, "POST "+path+"/recordsets", `{"name":"x.example.org.","type":"A","records":["192.0.2.300"]}`))
-	s.golden("unknown_type", s.as(alice, 400, "POST "+path+"/recordsets", `{"name":"x.example.org.","type":"NOPE","records":["x"]}`))
+	s.golden("invalid", s.as(alice, 400, "POST "+path+"/recordsets",
+		`{"name":"x.example.org.","type":"A","records":["192.0.2.300"]}`))
+	s.golden("unknown_type", s.as(alice, 400, "POST "+path+"/recordsets",
+		`{"name":"x.example.org.","type":"NOPE","records":["x"]}`))
 	s.golden("unknown_key", s.as(alice, 400, "POST /v2/zones", `{"name":"x.org.","email":"a@x.org","colour":1}`))
 	s.golden("not_found", s.as(alice, 404, "GET /v2/zones/00000000-0000-4000-8000-000000000000", ""))
-	s.golden("recordset_delete", s.as(alice, 202, "DELETE "+path+"/recordsets/"+s.as(alice, 200, "GET "+path+"/recordsets?type=TXT", "").items("recordsets", "id")[0], ""))
+	s.golden("recordset_delete", s.as(alice, 202,
+		"DELETE "+path+"/recordsets/"+s.as(alice, 200, "GET "+path+"/recordsets?type=TXT", "").items("recordsets", "id")[0],
+		""))
 	s.golden("export_create", s.as(alice, 202, "POST "+path+"/tasks/export", ""))
-	s.golden("transfer_request_create", s.as(alice, 201, "POST "+path+"/tasks/transfer_requests", `{"description":"take it"}`))
+	s.golden("transfer_request_create",
+		s.as(alice, 201, "POST "+path+"/tasks/transfer_requests", `{"description":"take it"}`))
 	s.golden("share_create", s.as(alice, 201, "POST "+path+"/shares", `{"target_project_id":"p2"}`))
 	s.golden("share_list", s.as(alice, 200, "GET "+path+"/shares", ""))
 	s.golden("zone_delete", s.as(alice, 202, "DELETE "+path, "", "X-Designate-Delete-Shares: true"))

@@ -12,41 +12,41 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// historyChange of the history of a zone.
+// historyChange is one change in the history of a zone.
 type historyChange struct {
-	ID        string      `json:"id"` // number of the commit
+	ID        string      `json:"id"` // the number of the commit
 	Group     string      `json:"group"`
 	Time      timestamp   `json:"created_at"`
 	Who       string      `json:"who"`
 	ProjectID string      `json:"project_id"`
-	Door      string      `json:"door"`
+	API       string      `json:"door"` // the API that the change came through
 	RequestID string      `json:"request_id"`
 	Note      string      `json:"note"`
 	From      uint32      `json:"serial_from"`
 	To        uint32      `json:"serial_to"`
-	Complete  bool        `json:"complete"`           // false: too large to keep its record sets, or damaged
-	Damaged   bool        `json:"damaged,omitempty"`  // what there is of it cannot be read
-	ZoneTTL   *ttlChange  `json:"zone_ttl,omitempty"` // of the record sets without a TTL; nil: as before
+	Complete  bool        `json:"complete"`           // false: its record sets were too many to keep, or are damaged
+	Damaged   bool        `json:"damaged,omitempty"`  // the stored change cannot be read
+	ZoneTTL   *ttlChange  `json:"zone_ttl,omitempty"` // the TTL of record sets without their own; nil: unchanged
 	Sets      []setChange `json:"recordsets"`
 }
 
-// ttlChange is what the TTL of a zone was and became.
+// ttlChange is the TTL of a zone before and after a change.
 type ttlChange struct {
 	Before uint32 `json:"before"`
 	After  uint32 `json:"after"`
 }
 
-// setChange is what happened to one record set: before is null when it was made, after when it was deleted.
+// setChange is the change of one record set. Before is null when the set was created, After when it was deleted.
 type setChange struct {
 	Name   string     `json:"name"`
 	Type   string     `json:"type"`
 	Before *setValues `json:"before"`
 	After  *setValues `json:"after"`
 
-	Flattened bool `json:"flattened,omitempty"` // made of an ALIAS: on the wire, and not in lists
+	Flattened bool `json:"flattened,omitempty"` // derived from an ALIAS: served, but not listed
 }
 
-// setValues are what an owner says in a record set.
+// setValues holds the fields of a record set that its owner writes.
 type setValues struct {
 	TTL         *uint32  `json:"ttl"`
 	Records     []string `json:"records"`
@@ -55,8 +55,9 @@ type setValues struct {
 
 func wireChange(ch store.Change) historyChange {
 	w := historyChange{ID: strconv.FormatUint(ch.Commit, 10), Group: strconv.FormatUint(ch.Group, 10),
-		Time: timestamp(ch.Time), Who: ch.Actor.Who, ProjectID: ch.Actor.Project, Door: ch.Actor.Door, RequestID: ch.Actor.RequestID, Note: ch.Note,
-		From: ch.From, To: ch.To, Complete: !ch.Whole, Damaged: ch.Damage != nil, Sets: []setChange{}}
+		Time: timestamp(ch.Time), Who: ch.Actor.Who, ProjectID: ch.Actor.Project, API: ch.Actor.Door,
+		RequestID: ch.Actor.RequestID, Note: ch.Note, From: ch.From, To: ch.To, Complete: !ch.Whole,
+		Damaged: ch.Damage != nil, Sets: []setChange{}}
 	if ch.Retimed {
 		w.ZoneTTL = &ttlChange{ch.TTLFrom, ch.ZoneTTL}
 	}
@@ -98,9 +99,10 @@ func (c *call) listHistory() (reply, error) {
 	return c.collection("history", out, next, total), err
 }
 
-// changesBefore are at most so many changes of a zone, older than a commit, and as much as a page holds; next is the id
-// of the last of them when there are more.
-func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int) (out []historyChange, next string, err error) {
+// changesBefore returns at most the given number of changes of a zone that are older than a commit, and no more than
+// maxPage allows. When there are more changes, next is the id of the last one returned.
+func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int) (
+	out []historyChange, next string, err error) {
 	out = []historyChange{}
 	weight := 0
 	err = v.Changes(z.ID, before, func(ch store.Change) (bool, error) {
@@ -116,9 +118,9 @@ func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int)
 	return out, next, err
 }
 
-// changeWeight is about how many octets a change keeps.
+// changeWeight returns about how many bytes a change takes in memory.
 func changeWeight(ch store.Change) int {
-	const each = 128 // names and times
+	const each = 128 // for names and times
 	n := each
 	for _, s := range ch.Sets {
 		n += each
@@ -131,6 +133,7 @@ func changeWeight(ch store.Change) int {
 	return n
 }
 
+// historyQuery reads the query of a history. Its markers are numbers of commits, not UUIDs as in other lists.
 func (c *call) historyQuery() (q query, before uint64, err error) {
 	values := c.r.URL.Query()
 	q.limit = defaultLimit
@@ -151,7 +154,7 @@ func (c *call) historyQuery() (q query, before uint64, err error) {
 	return q, before, nil
 }
 
-// setKey finds a record set within its zone.
+// setKey identifies a record set within its zone.
 type setKey struct{ name, typ string }
 
 func keyOf(s store.SetChange) setKey {
@@ -159,19 +162,21 @@ func keyOf(s store.SetChange) setKey {
 	return setKey{any.Name.Wire(), any.Type.String()}
 }
 
-// maxWalk is how many octets of history are looked at in one request, well below a second: a rollback looks at them
-// while every other change waits. It is some fifty thousand changes of usual sets, five times what a journal keeps.
+// maxWalk bounds the bytes of history that one request reads. Reading them takes well below a second; a rollback reads
+// them while every other change waits. The bound is about fifty thousand changes of usual sets, five times what a
+// journal keeps.
 const maxWalk = 16 << 20
 
-// past is what is known of a zone at a serial.
-type past struct {
-	sets map[setKey]store.SetChange // that changed since: the value each had then, and now
-	ttl  uint32                     // of the zone
+// changesSince describes how a zone at a serial differed from the zone now.
+type changesSince struct {
+	sets map[setKey]store.SetChange // the sets that have changed since: Before is the value then, After the value now
+	ttl  uint32                     // the TTL of the zone then
 }
 
-// sinceSerial is what happened to a zone since it had a serial.
-func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (past, error) {
-	out := past{map[setKey]store.SetChange{}, z.TTL}
+// sinceSerial reads the history backwards until the zone had the serial. It fails with 409 when the history has a gap,
+// or does not reach that far: a guess would roll a zone back to a state that it never had.
+func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (changesSince, error) {
+	out := changesSince{map[setKey]store.SetChange{}, z.TTL}
 	reached := z.Serial == serial
 	oldest, walked := z.Serial, 0
 	if reached {
@@ -179,7 +184,7 @@ func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (past, erro
 	}
 	err := v.Changes(z.ID, 0, func(ch store.Change) (bool, error) {
 		switch {
-		case ch.Damage == nil && ch.To != oldest: // there was another in between
+		case ch.Damage == nil && ch.To != oldest: // the history lacks a change between the two
 			return false, historyEnds(serial, oldest)
 		case oldest == serial:
 			reached = true
@@ -204,8 +209,8 @@ func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (past, erro
 	return out, err
 }
 
-// undo takes p to before a change.
-func (p *past) undo(ch store.Change) {
+// undo moves p to the moment before a change. Changes must come newest first.
+func (p *changesSince) undo(ch store.Change) {
 	for _, s := range ch.Sets {
 		key := keyOf(s)
 		if later, ok := p.sets[key]; ok {
@@ -220,19 +225,18 @@ func (p *past) undo(ch store.Change) {
 
 func historyEnds(serial, at uint32) *fault {
 	return &fault{status: http.StatusConflict, kind: "history_incomplete",
-		message: "The history does not tell what the zone was at serial " + decimal(serial) +
-			"; it goes back as far as serial " + decimal(at) + "."}
+		message: "The history does not reach serial " + decimal(serial) + "; it goes back to serial " + decimal(at) + "."}
 }
 
-// historyDamaged refuses to go back over a change that cannot be read.
+// historyDamaged returns the error for a change that cannot be read, and that lies between now and the serial.
 func historyDamaged(ch store.Change, serial, at uint32) *fault {
 	return &fault{status: http.StatusConflict, kind: "history_damaged",
-		message: "Change " + strconv.FormatUint(ch.Commit, 10) + " of the history is damaged and cannot be read, so what the zone was at serial " +
-			decimal(serial) + " is not known. The history goes back as far as serial " + decimal(at) +
-			"; for anything before, restore a backup, or make the changes by hand."}
+		message: "Change " + strconv.FormatUint(ch.Commit, 10) + " of the history is damaged and cannot be read, so the " +
+			"zone at serial " + decimal(serial) + " is not known. The history goes back to serial " + decimal(at) +
+			"; for an older state restore a backup, or make the changes by hand."}
 }
 
-// noteDamage tells the log of a change that cannot be read, once.
+// noteDamage logs a change that cannot be read, once in the life of the process.
 func (c *call) noteDamage(ch store.Change) {
 	if ch.Damage == nil {
 		return
@@ -241,13 +245,13 @@ func (c *call) noteDamage(ch store.Change) {
 		zone   uuid.UUID
 		commit uint64
 	}
-	if _, told := c.api.damaged.LoadOrStore(row{ch.Zone, ch.Commit}, true); !told {
-		c.api.Log.Error("a change in the history of a zone is damaged; the zone itself is not, but the disk may be failing: make a backup",
-			"zone", ch.Zone, "change", ch.Commit, "err", ch.Damage)
+	if _, logged := c.api.damaged.LoadOrStore(row{ch.Zone, ch.Commit}, true); !logged {
+		c.api.Log.Error("a change in the history of a zone is damaged; the zone itself is not, but the disk may be "+
+			"failing: make a backup", "zone", ch.Zone, "change", ch.Commit, "err", ch.Damage)
 	}
 }
 
-// showDiff tells what differs between a zone at two serials.
+// showDiff returns the differences between a zone at two serials.
 func (c *call) showDiff() (reply, error) {
 	from, err := c.serialParam("from")
 	if err != nil {
@@ -277,7 +281,7 @@ func (c *call) serialParam(name string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// diff compares two moments by what changed since each of them.
+// diff compares the zone at two serials by the changes since each of them.
 func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]setChange, ttlChange, error) {
 	sinceFrom, err := c.sinceSerial(v, z, from)
 	if err != nil {
@@ -289,7 +293,7 @@ func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]setChange, tt
 	}
 	for key, s := range sinceTo.sets {
 		f, ok := sinceFrom.sets[key]
-		if !ok { // as it is now, at from
+		if !ok { // unchanged since from: the value at from is the value now
 			f.Before = s.After
 		}
 		f.After = s.Before

@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// file is the zone as a file, without its serial.
+// file returns the zone as a zone file, without its serial.
 func (s *server) file(zone string) string {
 	s.t.Helper()
 	id := s.as(alice, 202, "POST "+zone+"/tasks/export", "").str("id")
@@ -48,19 +48,31 @@ func TestChanges(t *testing.T) {
 	}{
 		{"no list", `{}`, 400, "invalid_object", `["changes"]`},
 		{"list of numbers", `{"changes":[1]}`, 400, "invalid_object", `["changes",0]`},
-		{"unknown action", `{"changes":[{"action":"x","name":"a.example.org.","type":"A"}]}`, 400, "invalid_object", `["changes",0,"action"]`},
-		{"unknown type", `{"changes":[{"action":"upsert","name":"a.example.org.","type":"X"}]}`, 400, "invalid_object", `["changes",0,"type"]`},
-		{"unknown key", `{"changes":[{"action":"upsert","name":"a.example.org.","type":"A","x":1}]}`, 400, "invalid_object", `["changes",0]`},
-		{"bad record in the second", `{"changes":[{"action":"upsert","name":"b.example.org.","type":"A","records":["192.0.2.1"]},
-			{"action":"upsert","name":"d.example.org.","type":"A","records":["192.0.2.1","x"]}]}`, 400, "invalid_object", `["changes",1,"records",1]`},
-		{"second exists", `{"changes":[{"action":"create","name":"b.example.org.","type":"A","records":["192.0.2.1"]},
-			{"action":"create","name":"a.example.org.","type":"A","records":["192.0.2.1"]}]}`, 409, "duplicate_recordset", `["changes",1]`},
-		{"update of nothing", `{"changes":[{"action":"update","name":"b.example.org.","type":"A","records":["192.0.2.1"]}]}`, 404, "recordset_not_found", `["changes",0]`},
-		{"delete of nothing", `{"changes":[{"action":"delete","name":"b.example.org.","type":"A"}]}`, 404, "recordset_not_found", `["changes",0]`},
-		{"old tag", `{"changes":[{"action":"delete","name":"a.example.org.","type":"A","if_match":"\"x\""}]}`, 412, "precondition_failed", `["changes",0]`},
+		{"unknown action", `{"changes":[{"action":"x","name":"a.example.org.","type":"A"}]}`, 400, "invalid_object",
+			`["changes",0,"action"]`},
+		{"unknown type", `{"changes":[{"action":"upsert","name":"a.example.org.","type":"X"}]}`, 400, "invalid_object",
+			`["changes",0,"type"]`},
+		{"unknown key", `{"changes":[{"action":"upsert","name":"a.example.org.","type":"A","x":1}]}`, 400, "invalid_object",
+			`["changes",0]`},
+		{"bad record in the second", `{"changes":[
+			{"action":"upsert","name":"b.example.org.","type":"A","records":["192.0.2.1"]},
+			{"action":"upsert","name":"d.example.org.","type":"A","records":["192.0.2.1","x"]}]}`, 400,
+			"invalid_object", `["changes",1,"records",1]`},
+		{"second exists", `{"changes":[
+			{"action":"create","name":"b.example.org.","type":"A","records":["192.0.2.1"]},
+			{"action":"create","name":"a.example.org.","type":"A","records":["192.0.2.1"]}]}`, 409,
+			"duplicate_recordset", `["changes",1]`},
+		{"update of nothing", `{"changes":[{"action":"update","name":"b.example.org.","type":"A","records":["192.0.2.1"]}]}`,
+			404, "recordset_not_found", `["changes",0]`},
+		{"delete of nothing", `{"changes":[{"action":"delete","name":"b.example.org.","type":"A"}]}`, 404,
+			"recordset_not_found", `["changes",0]`},
+		{"old tag", `{"changes":[{"action":"delete","name":"a.example.org.","type":"A","if_match":"\"x\""}]}`, 412,
+			"precondition_failed", `["changes",0]`},
 		{"SOA", `{"changes":[{"action":"delete","name":"example.org.","type":"SOA"}]}`, 400, "bad_request", `["changes",0]`},
-		{"outside", `{"changes":[{"action":"create","name":"example.net.","type":"A"}]}`, 400, "invalid_recordset_location", `["changes",0]`},
-		{"CNAME beside A at the end", `{"changes":[{"action":"create","name":"a.example.org.","type":"CNAME","records":["b.example.org."]}]}`, 400, "invalid_recordset_location", ""},
+		{"outside", `{"changes":[{"action":"create","name":"example.net.","type":"A"}]}`, 400, "invalid_recordset_location",
+			`["changes",0]`},
+		{"CNAME beside A at the end", `{"changes":[{"action":"create","name":"a.example.org.","type":"CNAME",` +
+			`"records":["b.example.org."]}]}`, 400, "invalid_recordset_location", ""},
 	}
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,17 +106,19 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesIfMatch wants a batch to be made only on the zone that its writer has seen.
+// TestChangesIfMatch checks that a batch with If-Match applies only to the zone that its writer has read.
 func TestChangesIfMatch(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	batch := func(address, tag string) response {
 		return s.do(request{alice, "POST " + z + "/changes", fmt.Sprintf(
-			`{"changes":[{"action":"upsert","name":"a.example.org.","type":"A","records":[%q]}]}`, address), []string{"If-Match: " + tag}})
+			`{"changes":[{"action":"upsert","name":"a.example.org.","type":"A","records":[%q]}]}`, address),
+			[]string{"If-Match: " + tag}})
 	}
 	tag := s.as(alice, 200, "GET "+z, "").Header().Get("ETag")
 	first := batch("192.0.2.1", tag)
-	if second := batch("192.0.2.2", tag); first.Code != 200 || second.Code != 412 || second.str("type") != "precondition_failed" {
+	if second := batch("192.0.2.2", tag); first.Code != 200 || second.Code != 412 ||
+		second.str("type") != "precondition_failed" {
 		t.Errorf("two batches with one tag: %d, then %d %s", first.Code, second.Code, second.Body)
 	}
 	for _, tag := range []string{first.Header().Get("ETag"), "*"} {
@@ -128,7 +142,8 @@ func TestHistory(t *testing.T) {
 	s.as(alice, 200, "PATCH "+z, `{"description":"no new serial"}`)
 
 	pages := s.follow(z+"/history?limit=2", "history", "note")
-	want := [][]string{{"update zone", "delete record set"}, {"update zone", "update record set"}, {"create record set", "create record set"}, {"create zone"}}
+	want := [][]string{{"update zone", "delete record set"}, {"update zone", "update record set"},
+		{"create record set", "create record set"}, {"create zone"}}
 	if diff := cmp.Diff(want, pages); diff != "" {
 		t.Errorf("history: %s", diff)
 	}
@@ -146,7 +161,8 @@ func TestHistory(t *testing.T) {
 	s.as(alice, 400, "GET "+z+"/history?marker=x", "")
 	s.as(alice, 400, "GET "+z+"/history?limit=0", "")
 
-	for _, tt := range []struct{ serial, file string }{{second, secondFile}, {third, thirdFile}, {first, firstFile}, {second, secondFile}} {
+	for _, tt := range []struct{ serial, file string }{{second, secondFile}, {third, thirdFile}, {first, firstFile},
+		{second, secondFile}} {
 		before := s.serial(z)
 		s.as(alice, 200, "POST "+z+"/history/rollback", `{"serial":`+tt.serial+`}`)
 		if diff := cmp.Diff(withoutSerial(tt.file), withoutSerial(s.file(z))); diff != "" {
@@ -170,13 +186,14 @@ func TestHistory(t *testing.T) {
 	if s.serial(z) != after {
 		t.Error("a rollback that changes nothing stepped the serial")
 	}
-	for body, status := range map[string]int{`{"serial":5}`: 409, `{"serial":0}`: 409, `{}`: 400, `{"serial":-1}`: 400, `{"serial":"x"}`: 400} {
+	for body, status := range map[string]int{`{"serial":5}`: 409, `{"serial":0}`: 409, `{}`: 400, `{"serial":-1}`: 400,
+		`{"serial":"x"}`: 400} {
 		s.as(alice, status, "POST "+z+"/history/rollback", body)
 	}
 	s.as(alice, 412, "POST "+z+"/history/rollback", `{"serial":`+first+`}`, `If-Match: "x"`)
 }
 
-// A change that was too large to keep ends the history.
+// TestHistoryEnds checks that the history ends at a change that was too large to keep.
 func TestHistoryEnds(t *testing.T) {
 	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = -1 }), nil)
 	z := s.zone("example.org.")
@@ -190,13 +207,14 @@ func TestHistoryEnds(t *testing.T) {
 	}
 	s.as(alice, 200, "POST "+z+"/changes", `{"changes":[`+strings.Join(gone, ",")+`]}`)
 	s.set(z, "a.example.org.", "A", "192.0.2.1")
-	if res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`); res.str("type") != "history_incomplete" {
+	if res := s.as(alice, 409, "POST "+z+"/history/rollback",
+		`{"serial":`+first+`}`); res.str("type") != "history_incomplete" {
 		t.Error(res.Body)
 	}
 	s.as(alice, 409, "GET "+z+"/history/diff?from="+first+"&to="+s.serial(z), "")
 }
 
-// TestHistoryZoneTTL wants the way back to lead over changes of the zone's own TTL.
+// TestHistoryZoneTTL checks that diff and rollback work across changes of the zone's own TTL.
 func TestHistoryZoneTTL(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -230,7 +248,7 @@ func TestHistoryZoneTTL(t *testing.T) {
 	}
 }
 
-// spoil writes something else over a change of a zone's history.
+// spoil overwrites a change in the history of a zone.
 func (s *server) spoil(zone, change string, damage func(row []byte) []byte) {
 	s.t.Helper()
 	n, err := strconv.ParseUint(change, 10, 64)
@@ -244,15 +262,15 @@ func (s *server) spoil(zone, change string, damage func(row []byte) []byte) {
 	}
 }
 
-// TestHistoryDamaged wants a change that cannot be read to be said, and everything else of the history to be told.
+// TestHistoryDamaged checks that an unreadable change is reported, and that the rest of the history is still listed.
 func TestHistoryDamaged(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		note   string // of the damaged change
+		note   string // the note of the damaged change
 		damage func(row []byte) []byte
 	}{
 		{"all of it", "", func([]byte) []byte { return []byte{0xff, 0xff, 0xff} }},
-		{"no octet", "", func([]byte) []byte { return nil }},
+		{"no bytes", "", func([]byte) []byte { return nil }},
 		{"its end", "create record set", func(row []byte) []byte { return row[:len(row)-3] }},
 		{"its sets", "create record set", func(row []byte) []byte {
 			at := bytes.LastIndex(row, []byte("create record set")) + len("create record set") + 12
@@ -287,12 +305,12 @@ func testHistoryDamaged(t *testing.T, note string, damage func(row []byte) []byt
 		t.Errorf("pages: %v", pages)
 	}
 	res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`)
-	if res.str("type") != "history_damaged" || !strings.Contains(res.str("message"), "as far as serial "+second) {
+	if res.str("type") != "history_damaged" || !strings.Contains(res.str("message"), "goes back to serial "+second) {
 		t.Errorf("rollback over it: %s", res.Body)
 	}
 	s.as(alice, 409, "GET "+z+"/history/diff?from="+first+"&to="+second, "")
 	if n := strings.Count(s.log.String(), "is damaged"); n != 1 {
-		t.Errorf("the log was told %d times:\n%s", n, s.log)
+		t.Errorf("the log has the change %d times:\n%s", n, s.log)
 	}
 	s.as(alice, 200, "POST "+z+"/history/rollback", `{"serial":`+second+`}`)
 	if diff := cmp.Diff(withoutSerial(secondFile), withoutSerial(s.file(z))); diff != "" {
@@ -300,7 +318,7 @@ func testHistoryDamaged(t *testing.T, note string, damage func(row []byte) []byt
 	}
 }
 
-// TestHistoryDamagedData: a row that can be read, with data that no record has, is not restored.
+// TestHistoryDamagedData checks that a readable row with invalid record data is not restored.
 func TestHistoryDamagedData(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -316,7 +334,8 @@ func TestHistoryDamagedData(t *testing.T) {
 	s.as(alice, 200, "GET "+z+"/history", "")
 }
 
-// TestHistoryRandomDamage: whatever becomes of a change, the list answers, and the way back does or says why not.
+// TestHistoryRandomDamage damages changes at random. The list must always answer, and a rollback must succeed or say
+// why it fails.
 func TestHistoryRandomDamage(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -345,7 +364,7 @@ func TestHistoryRandomDamage(t *testing.T) {
 	}
 }
 
-// TestHistoryGap: a change that is not there at all must not be passed over.
+// TestHistoryGap checks that a rollback notices a missing change.
 func TestHistoryGap(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -362,7 +381,8 @@ func TestHistoryGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`); res.str("type") != "history_incomplete" {
+	if res := s.as(alice, 409, "POST "+z+"/history/rollback",
+		`{"serial":`+first+`}`); res.str("type") != "history_incomplete" {
 		t.Error(res.Body)
 	}
 }

@@ -6,60 +6,60 @@ import (
 	"sync"
 )
 
-// queuedImport is a zone file that came in and is to be committed.
+// queuedImport is an uploaded zone file that waits for its commit.
 type queuedImport struct {
 	project string
 	run     func(context.Context)
 }
 
-// maxQueued is how many imports of one project may be queued or running.
+// maxQueued bounds the imports of one project that are queued or running.
 const maxQueued = 16
 
-// importQueue runs imports. Those of one project run one after the other, in the order in which they came, and those of
-// different projects at the same time: one that waits for memory, or because its project took much time of the
-// committer, holds up no other project. The memory budget bounds what they take together.
+// importQueue runs imports. The imports of one project run one after the other, in the order of their uploads; those of
+// different projects run at the same time. So an import that waits for memory, or because its project used much time of
+// the committer, does not delay other projects. The memory budget bounds all of them together.
 type importQueue struct {
 	in   chan queuedImport
-	done chan string // projects whose import has ended
+	done chan string // the project of each import that has ended
 
-	mu   sync.Mutex // guards room
-	room map[string]chan struct{}
+	mu    sync.Mutex // guards slots
+	slots map[string]chan struct{}
 }
 
 func newImportQueue() *importQueue {
-	return &importQueue{in: make(chan queuedImport), done: make(chan string), room: map[string]chan struct{}{}}
+	return &importQueue{in: make(chan queuedImport), done: make(chan string), slots: map[string]chan struct{}{}}
 }
 
-// roomOf returns a channel with an element for each import of a project that is queued or running.
-func (q *importQueue) roomOf(project string) chan struct{} {
+// slotsOf returns the semaphore of a project: a channel with one element for each import that is queued or running.
+func (q *importQueue) slotsOf(project string) chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.room[project] == nil {
-		q.room[project] = make(chan struct{}, maxQueued)
+	if q.slots[project] == nil {
+		q.slots[project] = make(chan struct{}, maxQueued)
 	}
-	return q.room[project]
+	return q.slots[project]
 }
 
-// put queues an import. It blocks while its project has too many, until ctx ends.
+// put queues an import. It blocks while its project has maxQueued imports, until ctx ends.
 func (q *importQueue) put(ctx context.Context, project string, run func(context.Context)) error {
-	room := q.roomOf(project)
+	slots := q.slotsOf(project)
 	select {
-	case room <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case q.in <- queuedImport{project, func(ctx context.Context) { defer func() { <-room }(); run(ctx) }}:
+	case q.in <- queuedImport{project, func(ctx context.Context) { defer func() { <-slots }(); run(ctx) }}:
 		return nil
 	case <-ctx.Done():
-		<-room
+		<-slots
 		return ctx.Err()
 	}
 }
 
-// work runs what is queued until ctx ends. It returns when the imports that run have ended.
+// work runs queued imports until ctx ends. It returns when the running imports have ended.
 func (q *importQueue) work(ctx context.Context) {
-	lines := map[string][]queuedImport{} // of each project; the first one runs
+	lines := map[string][]queuedImport{} // by project; the first import of each line runs
 	var running sync.WaitGroup
 	defer running.Wait()
 	start := func(i queuedImport) {

@@ -20,9 +20,12 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// createImport keeps a zone file and leaves the rest to Run. With ?replace=true the file becomes the content of the
-// zone if that exists already, in one step. With ?revive_alias=true the comments that an export has of ALIAS records
-// become such again, and the addresses that were made of them are left out.
+// createImport stores a zone file and leaves its commit to Run. As in Designate the reply is 202 with a task to poll,
+// and a bad zone file fails the task, not the request.
+//
+// With ?replace=true the file replaces the content of an existing zone in one step. With ?revive_alias=true the
+// comments that an export writes for ALIAS records become ALIAS records again, and the addresses that were derived from
+// them are left out. Designate has neither.
 func (c *call) createImport() (reply, error) {
 	u, err := c.receive()
 	if err != nil {
@@ -45,20 +48,21 @@ func (t *task) fail(err error) {
 	t.Status, t.Message = statusError, new(err.Error())
 }
 
-// imported is a zone as a file tells it.
+// imported is a zone that was read from a file.
 type imported struct {
 	zone    zone.Zone
 	stage   *zonefile.Stage
-	lowest  uint32 // TTL
-	aliases map[dnsname.Name]bool
+	lowest  uint32                // the lowest TTL in the file
+	aliases map[dnsname.Name]bool // the names with an ALIAS that was revived
 }
 
-// sets walks the record sets of the file. One that has the zone's TTL follows it from now on.
+// sets returns the record sets of the file. A set with the TTL of the zone gets no TTL of its own, and so follows later
+// changes of the zone's TTL.
 func (in imported) sets() iter.Seq[zone.RecordSet] {
 	return func(yield func(zone.RecordSet) bool) {
 		for set := range in.stage.Sets() {
 			if in.aliases[set.Name] && (set.Type == rr.TypeA || set.Type == rr.TypeAAAA) {
-				continue // made of the ALIAS, which makes them again
+				continue // derived from the ALIAS, which is looked up again
 			}
 			s := zone.RecordSet{Name: set.Name, Type: set.Type, Data: set.Data}
 			if ttl := set.TTL; ttl != in.zone.TTL {
@@ -74,7 +78,8 @@ func (in imported) sets() iter.Seq[zone.RecordSet] {
 
 var ttlLine = regexp.MustCompile(`(?m)^\$TTL[ \t]+(\d+)[ \t\r]*(;.*)?$`)
 
-// zoneOf is the zone that an SOA record and the $TTL above it begin. Without $TTL the SOA's own is the zone's.
+// zoneOf returns the zone that an SOA record and the $TTL directive at the head of the file describe. Without $TTL the
+// TTL of the SOA record is the TTL of the zone.
 func zoneOf(soa zonefile.Record, head []byte) zone.Zone {
 	z := zone.Zone{Name: soa.Name, Kind: zone.Primary, Pool: poolID, TTL: soa.TTL}
 	if m := ttlLine.FindSubmatch(head); m != nil {
@@ -90,10 +95,10 @@ func zoneOf(soa zonefile.Record, head []byte) zone.Zone {
 	return z
 }
 
-// enqueue leaves the import to Run, and waits a while for that to have room for it: who imports many zones one after
-// the other need not look at each before the next.
+// enqueue passes the import to Run. It waits up to ten seconds for a free slot, so that a client can upload many zones
+// in sequence without polling each task before the next upload.
 func (c *call) enqueue(t task, u *upload) {
-	run := *c // the request ends before the import
+	run := *c // a copy, because the request ends before the import
 	run.r = c.r.Clone(context.WithoutCancel(c.r.Context()))
 	ctx, cancel := context.WithTimeout(c.r.Context(), 10*time.Second)
 	defer cancel()
@@ -106,7 +111,7 @@ func (c *call) enqueue(t task, u *upload) {
 	}
 }
 
-// runImport commits the zone of a file that came in. A panic ends this import, not the server.
+// runImport commits the zone of an uploaded file. A panic ends this import, not the server.
 func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 	defer func() {
 		_ = u.stage.Close()
@@ -119,7 +124,7 @@ func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 		return err
 	}
 	in.zone.Attributes, in.zone.Project = u.attributes, c.scope.project
-	release, err := c.takeImport(ctx, in)
+	release, err := c.reserveCommit(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -127,8 +132,9 @@ func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 	return c.importZone(ctx, t, in, isTrue(c.r.URL.Query().Get("replace")))
 }
 
-// takeImport waits for the memory that the commit of a file takes, and the zone that it replaces.
-func (c *call) takeImport(ctx context.Context, in imported) (release func(), err error) {
+// reserveCommit waits for the memory that the commit takes: for the zone of the file, and for the zone that it
+// replaces.
+func (c *call) reserveCommit(ctx context.Context, in imported) (release func(), err error) {
 	records, bytes := in.stage.Records(), in.stage.Bytes()
 	have, err := viewed(c, func(v store.View) (zone.Zone, error) { return v.ZoneByName(in.zone.Name) })
 	if err == nil {
@@ -140,15 +146,15 @@ func (c *call) takeImport(ctx context.Context, in imported) (release func(), err
 	defer cancel()
 	release, err = c.api.Budget.Take(ctx, c.scope.project, budget.ZoneBytes(records, bytes))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, refuse("busy", "other work of the server takes the memory that this import needs; try again later")
+		return nil, refuse("busy", "the server has too little free memory for this import now; try again later")
 	}
 	return release, err
 }
 
-// memoryPatience is how long work waits for its share of the memory.
+// memoryPatience is how long an upload or an import waits for memory from the budget.
 const memoryPatience = time.Minute
 
-// zoneQuotas returns the quotas of a zone that the caller imports. Administrators have none.
+// zoneQuotas returns the quotas for a zone that the caller imports. Administrators have none.
 func (c *call) zoneQuotas() (publish.Quotas, error) {
 	if c.scope.caller.IsAdmin() {
 		return publish.Quotas{ZoneRecords: -1}, nil
@@ -156,7 +162,7 @@ func (c *call) zoneQuotas() (publish.Quotas, error) {
 	return viewed(c, func(v store.View) (publish.Quotas, error) { return c.api.Publisher.QuotasOf(v, c.scope.project) })
 }
 
-// importZone commits a zone with the news that its import is complete.
+// importZone commits a zone. The same commit marks the task as complete, so that the two cannot disagree after a crash.
 func (c *call) importZone(ctx context.Context, t *task, file imported, replace bool) error {
 	return c.api.Publisher.CommitAlone(ctx, c.actor(), func(tx *publish.Tx) error {
 		tx.Note("import")
@@ -179,7 +185,8 @@ func (c *call) importZone(ctx context.Context, t *task, file imported, replace b
 	})
 }
 
-// importTarget is the zone that the file goes into: a new one, or the one that it replaces.
+// importTarget returns the zone that receives the records of the file: a new zone, or the one that it replaces. Without
+// replace an existing zone is an error, as in Designate.
 func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Zone, error) {
 	z := file.zone
 	if min(file.lowest, z.TTL) < c.settings.MinTTL {
@@ -196,7 +203,7 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	if err := checkNewZone(z, c.settings); err != nil {
 		return z, err
 	}
-	if err := c.mayCreate(tx.View, z); err != nil {
+	if err := c.checkCreate(tx.View, z); err != nil {
 		return z, err
 	}
 	var apex []zone.RecordSet
@@ -204,14 +211,14 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 		if s.Managed {
 			apex = append(apex, s)
 		} else if s.Name != z.Name && len(apex) > 0 {
-			break // the apex comes first
+			break // sets are sorted, and the apex is first
 		}
 	}
 	z, err = tx.CreateZone(z, apex...)
 	return z, zoneExists(z, err)
 }
 
-// finishImport notes why an import failed. One that succeeded has noted it itself.
+// finishImport stores why an import failed. A successful import has stored its status in its own commit.
 func (c *call) finishImport(ctx context.Context, t task, err error) {
 	if err == nil {
 		return
@@ -223,12 +230,13 @@ func (c *call) finishImport(ctx context.Context, t task, err error) {
 		return importTasks.keep(tx, t)
 	})
 	if err != nil {
-		c.api.Log.Error("import failed, and so did noting it", "import", t.ID, "reason", f.message, "err", err)
+		c.api.Log.Error("import failed, and its status could not be stored", "import", t.ID, "reason", f.message,
+			"err", err)
 	}
 }
 
-// failLeftImports ends the imports that a process before this one did not finish.
-func (a *API) failLeftImports(ctx context.Context) error {
+// failInterruptedImports marks the imports as failed that an earlier process did not finish: their files are lost.
+func (a *API) failInterruptedImports(ctx context.Context) error {
 	var left []task
 	err := a.Publisher.View(func(v store.View) error {
 		return store.EachOf(v, store.KindZoneImport, "", func(_ string, t task) (bool, error) {

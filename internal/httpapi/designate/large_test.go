@@ -10,12 +10,12 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// longText is a TXT record of about n octets.
+// longText returns a TXT record of about n bytes.
 func longText(n int) string {
 	return strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 255)+`" `, n/256))
 }
 
-// largeSets puts sixteen sets of 60 KiB into a zone in one batch, with a TTL to tell batches apart.
+// largeSets adds sixteen sets of 60 KiB to a zone in one batch. The TTL distinguishes batches.
 func (s *server) largeSets(zone, prefix string, ttl int) {
 	s.t.Helper()
 	var changes []map[string]any
@@ -27,7 +27,7 @@ func (s *server) largeSets(zone, prefix string, ttl int) {
 	s.as(alice, 200, "POST "+zone+"/changes", string(b))
 }
 
-// walk follows the links of a list from its first page, and returns what the pages have of a field.
+// walk follows the links of a list from its first page and returns the values of a field on each page.
 func (s *server) walk(call, list, field string) (pages [][]string) {
 	s.t.Helper()
 	for path := call; ; {
@@ -41,7 +41,8 @@ func (s *server) walk(call, list, field string) (pages [][]string) {
 	}
 }
 
-// A page of large things is shorter than asked for, and the pages together have all of them once.
+// TestLargePages checks that a page of large items is shorter than its limit, and that the pages together have every
+// item once.
 func TestLargePages(t *testing.T) {
 	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = -1 }), nil)
 	z := s.zone("example.org.")
@@ -58,23 +59,25 @@ func TestLargePages(t *testing.T) {
 			}
 		}
 		if len(pages) < 2 || len(pages[0]) < 2 || len(once) != want {
-			t.Errorf("GET %s: %d pages, %d on the first, %d items in all, want %d", call, len(pages), len(pages[0]), len(once), want)
+			t.Errorf("GET %s: %d pages, %d on the first, %d items in all, want %d", call, len(pages), len(pages[0]), len(once),
+				want)
 		}
 	}
 	seen(z+"/recordsets?limit=max", "recordsets", "id", 50)
 	seen(z+"/recordsets?limit=max&sort_key=type&sort_dir=desc&type=TXT", "recordsets", "id", 48)
 	seen(z+"/history?limit=max", "history", "id", 4)
 
-	var many []string // beyond these, lists are not sorted but walked
+	var many []string // more than a list sorts in memory
 	for i := range 2000 {
-		many = append(many, fmt.Sprintf(`{"action":"create","name":"n%d.example.org.","type":"A","records":["192.0.2.1"]}`, i))
+		many = append(many, fmt.Sprintf(`{"action":"create","name":"n%d.example.org.","type":"A","records":["192.0.2.1"]}`,
+			i))
 	}
 	s.as(alice, 200, "POST "+z+"/changes", `{"changes":[`+strings.Join(many, ",")+`]}`)
 	seen(z+"/recordsets?limit=max", "recordsets", "id", 2050)
 	seen(z+"/recordsets?limit=max&sort_key=name", "recordsets", "id", 2050)
 }
 
-// A rollback over very much history is refused, because all other changes would wait for it.
+// TestLongRollback checks that a rollback over too much history is refused: all other changes would wait for it.
 func TestLongRollback(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -82,12 +85,13 @@ func TestLongRollback(t *testing.T) {
 	for i := range 10 {
 		s.largeSets(z, "a", 300+i)
 	}
-	if res := s.as(alice, 409, "POST "+z+"/history/rollback", `{"serial":`+first+`}`); res.str("type") != "history_too_long" {
+	if res := s.as(alice, 409, "POST "+z+"/history/rollback",
+		`{"serial":`+first+`}`); res.str("type") != "history_too_long" {
 		t.Errorf("rollback: %s", res.Body)
 	}
 }
 
-// What no answer can carry is not taken.
+// TestSetFitsMessage checks that a set that fits in no DNS message is refused.
 func TestSetFitsMessage(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")

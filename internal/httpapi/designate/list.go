@@ -21,7 +21,7 @@ type listing[T any] struct {
 	id      func(T) string
 	filters map[string]func(T) string
 	sorts   map[string]func(a, b T) int
-	keys    []string // of sorts; the first is the default
+	keys    []string // the keys of sorts; the first is the default
 }
 
 // newListing returns the listing of objects. They are sorted by age or id, or by the filters with the given keys.
@@ -54,7 +54,7 @@ func byText[T any](text func(T) string) func(a, b T) int {
 // page is a part of a list.
 type page[T any] struct {
 	items []T
-	more  bool // there are items after these
+	more  bool // there are items after this page
 	total int
 }
 
@@ -82,8 +82,8 @@ func listFixed[T any](c *call, l listing[T], items ...T) (reply, error) {
 	return l.list(c, func(store.View) ([]T, error) { return items, nil }, func(_ *call, item T) T { return item })
 }
 
-// cut filters and sorts all items and returns the requested page. Filters ignore case, as the databases of Designate
-// do.
+// cut filters and sorts all items and returns the requested page. Filters ignore case, because Designate's databases
+// compare text without case.
 func (l listing[T]) cut(items []T, q query) (page[T], error) {
 	items = slices.DeleteFunc(items, func(item T) bool {
 		for key, pattern := range q.filters {
@@ -117,7 +117,7 @@ func markerNotFound(id string) *fault {
 	return refuse("marker_not_found", "There is no item %s in this list", id)
 }
 
-// reply returns a page as a reply; show converts an item. There is a link to the next page only when it has items.
+// reply returns a page as a reply; show converts an item. The reply links to the next page only when that has items.
 func (l listing[T]) reply(c *call, p page[T], show func(T) any) reply {
 	out := make([]any, 0, len(p.items))
 	for _, item := range p.items {
@@ -130,7 +130,8 @@ func (l listing[T]) reply(c *call, p page[T], show func(T) any) reply {
 	return c.collection(l.name, out, next, p.total)
 }
 
-// collection returns a list as a reply; next is the marker of the next page, or "".
+// collection returns a list as a reply; next is the marker of the next page, or "". The header
+// OpenStack-DNS-Hide-Counts leaves the total out, as in Designate: large lists are faster without it.
 func (c *call) collection(name string, items any, next string, total int) reply {
 	links := links{Self: c.pageURL("")}
 	if next != "" {

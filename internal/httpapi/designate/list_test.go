@@ -16,16 +16,19 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Case 33.
+// TestListQuery checks limits, markers, sort keys and filters in queries of lists.
 func TestListQuery(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	tests := []struct{ query, kind string }{
-		{"limit=0", "invalid_limit"}, {"limit=-1", "invalid_limit"}, {"limit=x", "invalid_limit"}, {"limit=", "invalid_limit"},
+		{"limit=0", "invalid_limit"}, {"limit=-1", "invalid_limit"}, {"limit=x", "invalid_limit"},
+		{"limit=", "invalid_limit"},
 		{"limit=max", ""}, {"limit=5000", ""}, {"limit=1", ""},
 		{"marker=x", "invalid_marker"}, {"marker=00000000-0000-4000-8000-000000000000", "marker_not_found"},
-		{"sort_key=colour", "invalid_sort_key"}, {"sort_key=name", ""}, {"sort_dir=up", "invalid_sort_dir"}, {"sort_dir=DESC", ""},
-		{"colour=red", "bad_request"}, {"name=a&name=b", "bad_request"}, {"name=a", ""}, {"ttl=60&status=ACTIVE&type=PRIMARY", ""},
+		{"sort_key=colour", "invalid_sort_key"}, {"sort_key=name", ""}, {"sort_dir=up", "invalid_sort_dir"},
+		{"sort_dir=DESC", ""},
+		{"colour=red", "bad_request"}, {"name=a&name=b", "bad_request"}, {"name=a", ""},
+		{"ttl=60&status=ACTIVE&type=PRIMARY", ""},
 		{"all_projects=false", ""}, {"edit_managed_records=false", ""},
 		{"name=a;b", "bad_request"}, {"name=%zz", "bad_request"},
 	}
@@ -46,7 +49,7 @@ func TestListQuery(t *testing.T) {
 	}
 }
 
-// follow reads a list by its next links and returns the pages.
+// follow reads a list by its next links and returns the values of a field on each page.
 func (s *server) follow(call, list, field string) [][]string {
 	s.t.Helper()
 	var pages [][]string
@@ -64,14 +67,16 @@ func (s *server) follow(call, list, field string) [][]string {
 	}
 }
 
-// Case 33: no next link when exactly limit items are left. Every order, in both directions, pages alike.
+// TestPaging checks that there is no next link when exactly limit items are left, and that every order, in both
+// directions, has all items.
 func TestPaging(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	for i := range 4 {
 		s.set(z, fmt.Sprintf("n%d.example.org.", 9-i), "A", fmt.Sprintf("192.0.2.%d", i))
 	}
-	if pages := s.follow(z+"/recordsets?limit=3", "recordsets", "name"); len(pages) != 2 || len(pages[0]) != 3 || len(pages[1]) != 3 {
+	if pages := s.follow(z+"/recordsets?limit=3", "recordsets", "name"); len(pages) != 2 || len(pages[0]) != 3 ||
+		len(pages[1]) != 3 {
 		t.Errorf("6 sets in pages of 3: %q", pages)
 	}
 	s.zone("example.net.")
@@ -93,12 +98,13 @@ func TestPaging(t *testing.T) {
 		}
 	}
 	names := slices.Concat(s.follow(z+"/recordsets?sort_key=name&type=A&limit=2", "recordsets", "name")...)
-	if diff := cmp.Diff([]string{"n6.example.org.", "n7.example.org.", "n8.example.org.", "n9.example.org."}, names); diff != "" {
+	if diff := cmp.Diff([]string{"n6.example.org.", "n7.example.org.", "n8.example.org.", "n9.example.org."},
+		names); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Case 34.
+// TestPagingWhileChanging creates and deletes items between two pages.
 func TestPagingWhileChanging(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -120,7 +126,7 @@ func TestPagingWhileChanging(t *testing.T) {
 	}
 }
 
-// Case 35.
+// TestFilters checks the filters of lists.
 func TestFilters(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -128,7 +134,8 @@ func TestFilters(t *testing.T) {
 	s.set(z, "www.example.org.", "A", "10.1.2.3", "192.0.2.1")
 	s.set(z, "www.example.org.", "TXT", `"some text"`)
 	s.set(z, "mail.sub.example.org.", "A", "192.0.2.2")
-	s.as(alice, 201, "POST "+z+"/recordsets", `{"name":"ttl.example.org.","type":"A","ttl":77,"records":["192.0.2.7"],"description":"the one"}`)
+	s.as(alice, 201, "POST "+z+"/recordsets",
+		`{"name":"ttl.example.org.","type":"A","ttl":77,"records":["192.0.2.7"],"description":"the one"}`)
 	tests := []struct {
 		query string
 		want  []string
@@ -136,7 +143,8 @@ func TestFilters(t *testing.T) {
 		{"name=www.example.org.", []string{"www.example.org.", "www.example.org."}},
 		{"name=WWW.example.org.&type=TXT", []string{"www.example.org."}},
 		{"name=www.example.org", []string{}},
-		{"name=*.example.org.&type=A", []string{"*.example.org.", "www.example.org.", "mail.sub.example.org.", "ttl.example.org."}},
+		{"name=*.example.org.&type=A", []string{"*.example.org.", "www.example.org.", "mail.sub.example.org.",
+			"ttl.example.org."}},
 		{`name=\*.example.org.`, []string{"*.example.org."}},
 		{"name=*.sub.example.org.", []string{"mail.sub.example.org."}},
 		{"name=*ai*", []string{"mail.sub.example.org."}},
@@ -161,8 +169,10 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	s.zone("example.net.")
-	for query, want := range map[string][]string{"name=*.net.": {"example.net."}, "name=Example.Net.": {"example.net."}, "email=host*": {"example.org.", "example.net."},
-		"type=SECONDARY": {}, "sort_key=name": {"example.net.", "example.org."}, "sort_dir=desc": {"example.net.", "example.org."}} {
+	for query, want := range map[string][]string{"name=*.net.": {"example.net."}, "name=Example.Net.": {"example.net."},
+		"email=host*":    {"example.org.", "example.net."},
+		"type=SECONDARY": {}, "sort_key=name": {"example.net.", "example.org."},
+		"sort_dir=desc": {"example.net.", "example.org."}} {
 		if diff := cmp.Diff(want, s.as(alice, 200, "GET /v2/zones?"+query, "").items("zones", "name")); diff != "" {
 			t.Errorf("zones?%s: %s", query, diff)
 		}
@@ -195,7 +205,7 @@ func (s *server) bulk(name string, n int) string {
 	return path
 }
 
-// Lists of zones that are too large to sort are walked; they page as the small ones do.
+// TestLargeLists checks that lists of zones which are too large to sort in memory have the same pages as small ones.
 func TestLargeLists(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	other := s.zone("aaa.test.")
@@ -224,7 +234,8 @@ func TestLargeLists(t *testing.T) {
 	if got := res.items("recordsets", "name"); len(got) != 1 {
 		t.Errorf("by name: %q", got)
 	}
-	if got := s.as(alice, 200, "GET "+z+"/recordsets?type=A&limit=1", "").json["metadata"]; fmt.Sprint(got) != "map[total_count:2100]" {
+	if got := s.as(alice, 200, "GET "+z+"/recordsets?type=A&limit=1",
+		"").json["metadata"]; fmt.Sprint(got) != "map[total_count:2100]" {
 		t.Errorf("count of A = %v", got)
 	}
 }

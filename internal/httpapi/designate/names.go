@@ -7,15 +7,15 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// parseHost parses a name as Designate has them: with a final dot, of letters, digits, hyphens and underscores. With
-// wildcard the first label may be "*". Other names of the DNS can only be imported from zone files.
+// parseHost parses a name in the form that Designate accepts: letters, digits, hyphens and underscores, and a final
+// dot. With wildcard the first label may be "*". Other DNS names can come only from imported zone files.
 func parseHost(s string, wildcard bool) (dnsname.Name, bool) {
 	rest, dot := strings.CutSuffix(s, ".")
 	if !dot || len(s) > 254 {
 		return dnsname.Name{}, false
 	}
 	if wildcard && rest == "*" {
-		rest = "a"
+		rest = "a" // a valid label in its stead, for the loop below
 	}
 	if wildcard {
 		rest = strings.TrimPrefix(rest, "*.")
@@ -43,7 +43,8 @@ func isHostLabel(label string) bool {
 	return true
 }
 
-// hostname returns a name, or the zero Name when the field is absent or no name.
+// hostname returns a name, or the zero Name when the field is absent or not a name. The formats in the problems are
+// those of Designate's JSON schema.
 func (in *input) hostname(key string, wildcard bool) dnsname.Name {
 	s := in.text(key, 255)
 	if s == nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Exports, imports, transfer requests and transfer accepts belong to projects. A row of store.KindOwned for each project
-// that sees an object leads to it, so a list reads no objects of others.
+// Exports, imports, transfer requests and transfer accepts belong to projects. Each project that sees an object has a
+// row of store.KindOwned with its id, so a list does not read the objects of other projects.
 //
-// Finished objects expire after keepEnded, and a project keeps the newest maxEnded of each kind. Otherwise a client that
-// exports in a loop would fill the store.
+// Finished objects expire after keepEnded, and a project keeps the newest maxEnded of each kind. Otherwise a client
+// that exports in a loop would fill the store.
 const (
 	keepEnded = 7 * 24 * time.Hour
 	maxEnded  = 1000
 	tidyEvery = time.Hour
-	tidyStep  = 100 // objects that one commit files or deletes
+	tidyStep  = 100 // objects that one commit lists or deletes
 )
 
-// Ids in a list of KindOwned are those of objects behind one of these: ended objects are in a part of their own, oldest
-// first.
+// The keys of KindOwned are ids of objects with one of these prefixes. So ended objects form a range of their own,
+// oldest first.
 const (
 	markOpen  = "a"
 	markEnded = "f"
@@ -84,7 +84,8 @@ func (res resource[T, P]) keep(tx *publish.Tx, item T) error {
 	return nil
 }
 
-// trim drops the oldest of the ended objects of a list when there are more than maxEnded.
+// trim deletes the oldest ended object of a list when there are more than maxEnded. Every call of keep adds at most
+// one, so one deletion is enough.
 func (res resource[T, P]) trim(tx *publish.Tx, list store.Kind) error {
 	n, oldest := 0, ""
 	err := tx.EachObjectAfter(list, markEnded, func(id string, _ []byte) (bool, error) {
@@ -103,14 +104,14 @@ func (res resource[T, P]) trim(tx *publish.Tx, list store.Kind) error {
 	return res.drop(tx, item)
 }
 
-// sortsByAge reports whether an id of a list sorts by age. Ids of earlier builds are random (version 4), and all of them
-// are older.
+// sortsByAge reports whether an id of a list sorts by age. Earlier builds wrote random ids (UUID version 4); their
+// objects are older than all others.
 func sortsByAge(id string) bool {
 	u, err := uuid.Parse(id[len(markEnded):])
 	return err == nil && u.Version() == 7
 }
 
-// drop deletes an object.
+// drop deletes an object and its rows in the lists of projects.
 func (res resource[T, P]) drop(tx *publish.Tx, item T) error {
 	id := P(&item).meta().ID
 	if res.owners != nil {
@@ -128,7 +129,8 @@ func (res resource[T, P]) drop(tx *publish.Tx, item T) error {
 	return tx.DeleteObject(res.kind, id)
 }
 
-// markZone notes that an object is the one of its zone that is not finished, or that it no longer is.
+// markZone records that an object is the open one of its zone, or that it is no longer open. A zone has at most one
+// open object of a kind with a zone function: one transfer request.
 func (res resource[T, P]) markZone(tx *publish.Tx, item T, open bool) error {
 	if res.zone == nil {
 		return nil
@@ -144,7 +146,7 @@ func (res resource[T, P]) markZone(tx *publish.Tx, item T, open bool) error {
 	return forget(tx, store.KindZoneRequest, zoneID)
 }
 
-// forget deletes an object that may be gone already.
+// forget deletes an object. It is no error if the object does not exist.
 func forget(tx *publish.Tx, kind store.Kind, id string) error {
 	if err := tx.DeleteObject(kind, id); !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -152,7 +154,7 @@ func forget(tx *publish.Tx, kind store.Kind, id string) error {
 	return nil
 }
 
-// tidy deletes the objects whose time is over, and lists those that a build without lists made.
+// tidy deletes expired objects, and adds to the lists the objects that a build without lists stored.
 func (res resource[T, P]) tidy(ctx context.Context, a *API) error {
 	for after := ""; ; {
 		due, err := res.untidied(a.Publisher, &after)
@@ -183,8 +185,8 @@ func (res resource[T, P]) tidy(ctx context.Context, a *API) error {
 	}
 }
 
-// untidied returns the ids of some objects for tidy, and steps after to the last object that it has read. It reads in a
-// View: a scan of all objects would keep other changes waiting.
+// untidied returns the ids of at most tidyStep objects for tidy, and sets after to the last id that it has read. It
+// reads in a View: a scan of all objects in a commit would block other changes.
 func (res resource[T, P]) untidied(p *publish.Publisher, after *string) (due []string, err error) {
 	now := time.Now()
 	err = p.View(func(v store.View) error {
@@ -214,12 +216,12 @@ func (res resource[T, P]) expired(item T, now time.Time) bool {
 // ownActor makes the changes that no client asked for.
 var ownActor = store.Actor{Who: "nameplane", Door: "designate"}
 
-// tidy is tidy of every resource of projects.
+// tidy runs resource.tidy for every kind of object that belongs to projects.
 func (a *API) tidy(ctx context.Context) {
 	for _, tidy := range []func(context.Context, *API) error{
 		exportTasks.tidy, importTasks.tidy, transferRequests.tidy, transferAccepts.tidy,
 	} {
-		if err := served(tidy(ctx, a)); err != nil {
+		if err := ignoreUnavailable(tidy(ctx, a)); err != nil {
 			a.Log.Error("delete finished tasks and requests", "error", err)
 		}
 	}

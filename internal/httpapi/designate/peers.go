@@ -15,12 +15,12 @@ import (
 
 // Peers connects the API to the state of other name servers.
 type Peers struct {
-	Progress func(zone uuid.UUID) []transfer.Progress // of the secondaries
-	Refresh  func(zone uuid.UUID, force bool)         // transfers a SECONDARY zone
-	Copy     func(zone uuid.UUID) transfer.Copy       // the state of such a zone
+	Progress func(zone uuid.UUID) []transfer.Progress // returns the state of the zone at each secondary
+	Refresh  func(zone uuid.UUID, force bool)         // starts the transfer of a SECONDARY zone
+	Copy     func(zone uuid.UUID) transfer.Copy       // returns the state of our copy of a SECONDARY zone
 }
 
-// errorAfter is how long a secondary may lack the newest serial before its zone is in ERROR.
+// errorAfter is how long a secondary may lack the newest serial before the status of the zone is ERROR.
 const errorAfter = 10 * time.Minute
 
 // secondaryState is the state of a zone at a secondary. It is not in Designate.
@@ -29,23 +29,25 @@ type secondaryState struct {
 	InSync       bool      `json:"in_sync"`
 	Acknowledged bool      `json:"acknowledged"` // it answered the NOTIFY of the newest serial, or has that serial
 	Serial       *uint32   `json:"serial"`       // null: not known
-	Since        timestamp `json:"since"`        // since when it lacks the newest serial
+	Since        timestamp `json:"since"`        // the time from which it lacks the newest serial
 	NextAttempt  timestamp `json:"next_attempt"`
 	Problem      string    `json:"problem,omitempty"`
 }
 
 // copyState is the state of our copy of a SECONDARY zone. It is not in Designate.
 type copyState struct {
-	CheckedAt   timestamp `json:"checked_at"` // when a master last confirmed that it is the newest
+	CheckedAt   timestamp `json:"checked_at"` // when a master last confirmed that the copy has the newest serial
 	Expired     bool      `json:"expired"`
 	NextAttempt timestamp `json:"next_attempt"`
 	Problem     string    `json:"problem,omitempty"`
 }
 
-// addState adds the state of a zone at other servers. The zone is PENDING until all secondaries have the newest serial,
-// and in ERROR when one lacks it for longer than errorAfter. A SECONDARY zone is PENDING until its first transfer, and
-// in ERROR when it has expired. Why another server does not have the zone is for administrators: it can tell an open port
-// from a closed one.
+// addState adds the state of a zone at other servers, and derives the status of the zone. The zone is PENDING until all
+// secondaries have the newest serial, and ERROR when one lacks it for longer than errorAfter. A SECONDARY zone is
+// PENDING until its first transfer, and ERROR when it has expired. The statuses are Designate's.
+//
+// Only administrators see why another server does not have the zone: the reason would show a tenant whether a port in
+// the operator's network is open.
 func (c *call) addState(z zone.Zone, w *wireZone) {
 	admin := c.scope.caller.IsAdmin()
 	for _, s := range c.api.Peers.Progress(z.ID) {
@@ -53,7 +55,8 @@ func (c *call) addState(z zone.Zone, w *wireZone) {
 			Acknowledged: s.InSync || s.Acknowledged, Since: timestamp(s.Since),
 			NextAttempt: timestamp(s.Next), Problem: s.Problem}
 		if s.Problem != "" && !admin {
-			state.Problem = "the server does not have the newest serial; an administrator of this server can see the details"
+			state.Problem = "the server does not have the newest serial; an administrator of this server can see the " +
+				"details"
 		}
 		if s.Has != 0 {
 			state.Serial = &s.Has
@@ -83,14 +86,15 @@ func (c *call) addState(z zone.Zone, w *wireZone) {
 	}
 	if w.Status != statusActive {
 		w.Action = actionUpdate
-		// The first serial is the second in which the zone was created; every change of its records increases it.
+		// The first serial is the Unix time of the zone's creation, and every change of its records increases it. So a
+		// serial near that time means that the zone has not changed since its creation.
 		if z.Updated.IsZero() && z.Version == 1 && int64(z.Serial) <= z.Created.Unix()+1 {
 			w.Action = actionCreate
 		}
 	}
 }
 
-// status returns the status of a zone in lists.
+// status returns the status of a zone, for the filter of lists.
 func (c *call) status(z zone.Zone) string {
 	w := wireZone{Status: statusActive}
 	c.addState(z, &w)
@@ -105,10 +109,12 @@ func (c *call) zoneListing() listing[zone.Zone] {
 	return l
 }
 
-// checkMasters refuses host names, because a resolver could then choose the master. Only an administrator may name
-// special addresses: servers in the inner network may give this server a zone that they would not give to a tenant.
-// Documentation addresses are not refused: they lead nowhere, and examples have them. Only an administrator may name
-// other ports than 53, which are services that this server has no reason to talk to.
+// checkMasters refuses masters that a tenant must not choose.
+//
+//   - Host names are refused for everyone, although Designate's schema has them: a resolver would choose the master.
+//   - Special addresses need an administrator: a server in the inner network may give this server a zone that it would
+//     not give to a tenant. Documentation addresses are allowed: no server has them, and examples use them.
+//   - Ports other than 53 need an administrator: they belong to services that this server has no reason to contact.
 func (c *call) checkMasters(masters []string) error {
 	for i, m := range masters {
 		at, err := transfer.ParseMaster(m)
@@ -126,14 +132,15 @@ func (c *call) checkMasters(masters []string) error {
 	return nil
 }
 
-// refresh starts the transfer of a SECONDARY zone that is new or has other masters.
+// refresh starts the transfer of a SECONDARY zone that is new or has new masters.
 func (c *call) refresh(z zone.Zone) {
 	if z.Kind == zone.Secondary {
 		c.api.Peers.Refresh(z.ID, false)
 	}
 }
 
-// fetchFromMasters transfers a zone, whatever its serial.
+// fetchFromMasters starts a transfer of a SECONDARY zone even if its serial is the newest. It has the status and, for
+// other zones, the message of Designate.
 func (c *call) fetchFromMasters() (reply, error) {
 	err := c.view(func(v store.View) error {
 		z, err := c.ownZone(v)
@@ -149,7 +156,7 @@ func (c *call) fetchFromMasters() (reply, error) {
 	return reply{status: http.StatusAccepted}, err
 }
 
-// errSecondary returns the error for a change of records of a SECONDARY zone.
+// errSecondary returns the error for a change of records in a SECONDARY zone: the next transfer would undo the change.
 func errSecondary() *fault {
 	return forbidden("The zone is of type SECONDARY: its record sets are changed at its masters.")
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// world is other name servers that are as a test says.
-type world struct {
+// fakePeers simulates other name servers: tests set their state and read the calls.
+type fakePeers struct {
 	progress []transfer.Progress
 	state    transfer.Copy
 	fetched  []string
 }
 
-func newWorld(t *testing.T) (*server, *world) {
-	w := &world{}
+func newPeersServer(t *testing.T) (*server, *fakePeers) {
+	w := &fakePeers{}
 	s := newServer(t, designate.Settings{})
 	s.api.Peers = designate.Peers{
 		Progress: func(uuid.UUID) []transfer.Progress { return w.progress },
@@ -34,9 +34,11 @@ func newWorld(t *testing.T) (*server, *world) {
 	return s, w
 }
 
-// TestZoneStatus: a zone is PENDING until all servers have it, and in ERROR when one lacks it for long; it says which.
+// TestZoneStatus checks that a zone is PENDING until all servers have it, and ERROR when one lacks it for long. The
+// reply names that server.
 func TestZoneStatus(t *testing.T) {
-	one, two := transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.1:53")}, transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.2:53")}
+	one, two := transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.1:53")},
+		transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.2:53")}
 	has := transfer.Progress{Secondary: one, InSync: true}
 	lacks := transfer.Progress{Secondary: two, Has: 7, Since: time.Now(), Next: time.Now(), Problem: "no answer"}
 	late := lacks
@@ -52,12 +54,13 @@ func TestZoneStatus(t *testing.T) {
 		{"one lacks it for long", []transfer.Progress{late, lacks, has}, "ERROR", "CREATE"},
 		{"one lacks changes of records", []transfer.Progress{has, lacks}, "PENDING", "UPDATE"},
 	}
-	s, w := newWorld(t)
+	s, w := newPeersServer(t)
 	path := s.zone("example.org.")
 	for _, tt := range tests {
 		if tt.action == "UPDATE" {
 			for i := range 3 {
-				s.as(alice, 201, "POST "+path+"/recordsets", fmt.Sprintf(`{"name":"www%d.example.org.","type":"A","records":["192.0.2.1"]}`, i))
+				s.as(alice, 201, "POST "+path+"/recordsets",
+					fmt.Sprintf(`{"name":"www%d.example.org.","type":"A","records":["192.0.2.1"]}`, i))
 			}
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +75,9 @@ func TestZoneStatus(t *testing.T) {
 			}
 			for i, p := range tt.progress {
 				got := list[i].(map[string]any)
-				if got["address"] != p.Secondary.Addr.String() || got["in_sync"] != p.InSync || got["acknowledged"] != (p.InSync || p.Acknowledged) || !p.InSync && (got["serial"] != float64(7) || strings.Contains(fmt.Sprint(got["problem"]), p.Problem)) {
+				if got["address"] != p.Secondary.Addr.String() || got["in_sync"] != p.InSync ||
+					got["acknowledged"] != (p.InSync || p.Acknowledged) ||
+					!p.InSync && (got["serial"] != float64(7) || strings.Contains(fmt.Sprint(got["problem"]), p.Problem)) {
 					t.Errorf("secondary %v, want %+v", got, p)
 				}
 			}
@@ -91,9 +96,10 @@ func TestZoneStatus(t *testing.T) {
 	s.as(alice, 202, "POST /v2/zones", `{"name":"new.test.","email":"a@new.test"}`)
 }
 
-// TestSpecialMasters: only an administrator may name them, in a new zone and in one that there is.
+// TestSpecialMasters checks that only an administrator may set special addresses as masters, for new and existing
+// zones.
 func TestSpecialMasters(t *testing.T) {
-	s, _ := newWorld(t)
+	s, _ := newPeersServer(t)
 	s.api.Settings.Special.NAT64 = []netip.Prefix{specialaddrtest.Prefix}
 	z := s.as(alice, 202, "POST /v2/zones", `{"name":"second.test.","type":"SECONDARY","masters":["192.0.2.1"]}`)
 	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
@@ -111,13 +117,16 @@ func TestSpecialMasters(t *testing.T) {
 	for _, a := range specialaddrtest.Public {
 		s.as(alice, 200, "PATCH /v2/zones/"+z.str("id"), fmt.Sprintf(`{"masters":[%q]}`, a))
 	}
-	s.as(admin, 202, "POST /v2/zones", `{"name":"metadata.test.","type":"SECONDARY","masters":["64:ff9b::169.254.169.254"]}`)
+	s.as(admin, 202, "POST /v2/zones",
+		`{"name":"metadata.test.","type":"SECONDARY","masters":["64:ff9b::169.254.169.254"]}`)
 }
 
-// TestSecondaryZones: they are made of masters, fetched when made, changed or wanted, and changed only there.
+// TestSecondaryZones checks that a SECONDARY zone needs masters, and that its record sets cannot be changed here. It is
+// transferred after its creation, after a change of its masters and on request.
 func TestSecondaryZones(t *testing.T) {
-	s, w := newWorld(t)
-	z := s.as(alice, 202, "POST /v2/zones", `{"name":"second.test.","type":"SECONDARY","masters":["192.0.2.1","192.0.2.2:53","2001:db8::1"]}`)
+	s, w := newPeersServer(t)
+	z := s.as(alice, 202, "POST /v2/zones",
+		`{"name":"second.test.","type":"SECONDARY","masters":["192.0.2.1","192.0.2.2:53","2001:db8::1"]}`)
 	path := "/v2/zones/" + z.str("id")
 	if z.str("status") != "PENDING" || z.str("action") != "CREATE" || len(z.json["masters"].([]any)) != 3 {
 		t.Errorf("made %s", z.Body)
@@ -126,12 +135,15 @@ func TestSecondaryZones(t *testing.T) {
 		s.as(alice, 400, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":[`+bad+`]}`)
 		s.as(alice, 400, "PATCH "+path, `{"masters":[`+bad+`]}`)
 	}
-	s.as(alice, 400, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@b.test"}`)
-	for _, inner := range []string{"127.0.0.1", "10.0.0.1:5353", "192.168.1.1", "169.254.169.254", "::1", "fd00::1", "0.0.0.0", "::ffff:127.0.0.1"} {
+	s.as(alice, 400, "POST /v2/zones",
+		`{"name":"other.test.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@b.test"}`)
+	for _, inner := range []string{"127.0.0.1", "10.0.0.1:5353", "192.168.1.1", "169.254.169.254", "::1", "fd00::1",
+		"0.0.0.0", "::ffff:127.0.0.1"} {
 		s.as(alice, 403, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["`+inner+`"]}`)
 		s.as(alice, 403, "PATCH "+path, `{"masters":["`+inner+`"]}`)
 	}
-	for _, port := range []string{"192.0.2.1:5353", "[2001:db8::1]:22"} { // what listens there is not a tenant's to find out
+	// a tenant must not find out what listens there
+	for _, port := range []string{"192.0.2.1:5353", "[2001:db8::1]:22"} {
 		s.as(alice, 403, "POST /v2/zones", `{"name":"other.test.","type":"SECONDARY","masters":["192.0.2.9","`+port+`"]}`)
 		s.as(alice, 403, "PATCH "+path, `{"masters":["`+port+`"]}`)
 	}
@@ -151,8 +163,9 @@ func TestSecondaryZones(t *testing.T) {
 	}
 	tag := s.as(alice, 200, "GET "+path, "").Header().Get("ETag")
 	w.state.Expired, w.state.Problem, w.state.Reason = true, "connection refused", "no details"
-	s.want(200, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + tag}}) // it is not as it was
-	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ERROR" || res.json["copy"].(map[string]any)["problem"] != "no details" {
+	s.want(200, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + tag}}) // changed state
+	if res := s.as(alice, 200, "GET "+path, ""); res.str("status") != "ERROR" ||
+		res.json["copy"].(map[string]any)["problem"] != "no details" {
 		t.Errorf("expired %s", res.Body)
 	}
 	operator := admin
@@ -168,17 +181,19 @@ func TestSecondaryZones(t *testing.T) {
 			caller.Project = "p1"
 		}
 		s.as(caller, 403, "POST "+path+"/recordsets", set)
-		s.as(caller, 403, "POST "+path+"/changes", `{"changes":[{"action":"create","name":"www.second.test.","type":"A","records":["192.0.2.1"]}]}`)
+		s.as(caller, 403, "POST "+path+"/changes",
+			`{"changes":[{"action":"create","name":"www.second.test.","type":"A","records":["192.0.2.1"]}]}`)
 		s.as(caller, 403, "POST "+path+"/history/rollback", `{"serial":1}`)
 	}
 	s.as(alice, 200, "GET "+path+"/recordsets", "")
 	s.as(alice, 202, "DELETE "+path, "")
 }
 
-// TestOneKeyOfAName: with and without a dot it is one name on the wire, where there can be one key of it.
+// TestOneKeyOfAName checks that key names with and without the final dot are duplicates: a DNS message has one form.
 func TestOneKeyOfAName(t *testing.T) {
-	s, _ := newWorld(t)
-	key := `{"name":"%s","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"ZONE","resource_id":"` + uuid.NewString() + `"}`
+	s, _ := newPeersServer(t)
+	key := `{"name":"%s","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"ZONE","resource_id":"` + uuid.NewString() +
+		`"}`
 	s.as(admin, 201, "POST /v2/tsigkeys", fmt.Sprintf(key, "key.example.org"))
 	s.as(admin, 409, "POST /v2/tsigkeys", fmt.Sprintf(key, "Key.example.org."))
 	s.as(alice, 403, "POST /v2/tsigkeys", fmt.Sprintf(key, "mine.example.org"))

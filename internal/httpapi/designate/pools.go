@@ -1,6 +1,7 @@
 package designate
 
-// pool is a pool of name servers. There is one, built from the settings.
+// pool is a pool of name servers. This server has one pool, built from the settings. It is served because clients of
+// Designate read it.
 type pool struct {
 	resourceMeta
 	ProjectID   *string           `json:"project_id"`

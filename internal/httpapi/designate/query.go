@@ -7,26 +7,27 @@ import (
 	"strings"
 )
 
-// Limits of a page.
+// Limits of a page. They are the defaults of Designate.
 const (
 	defaultLimit = 20
 	maxLimit     = 1000
 )
 
-// query is what a list request asks for.
+// query holds the parameters of a list request.
 type query struct {
 	limit   int
-	marker  string // id of the last item seen; "" at the beginning
+	marker  string // the id of the last item on the previous page; "" for the first page
 	sortKey string
 	desc    bool
 	filters map[string]string
 	count   bool // the total is wanted
 }
 
-// control are the query parameters of lists that are no filters.
+// control lists the query parameters of lists that are not filters.
 var control = []string{"limit", "marker", "sort_key", "sort_dir", "all_projects", "all_tenants", "edit_managed_records"}
 
-// list reads the query of a list, of which filters and sort keys are the given ones. The first sort key is the default.
+// list reads the query of a list with the given filters and sort keys. The first sort key is the default. The error
+// types are those of Designate. An unknown parameter is refused, because a filter that is ignored returns too much.
 func (c *call) list(filters, sortKeys []string) (query, error) {
 	values := c.r.URL.Query()
 	q := query{limit: defaultLimit, sortKey: sortKeys[0], filters: map[string]string{}, count: !c.scope.hideCounts}
@@ -62,6 +63,7 @@ func (c *call) list(filters, sortKeys []string) (query, error) {
 	return q, nil
 }
 
+// parseLimit returns the size of a page. It accepts "max", as Designate does, and reduces a number above maxLimit.
 func parseLimit(s string) (int, error) {
 	if strings.EqualFold(s, "max") {
 		return maxLimit, nil
@@ -98,7 +100,7 @@ func (q *query) readFilters(values url.Values, filters []string) error {
 	return nil
 }
 
-// glob reports whether s is pattern, in which * stands for any run of characters.
+// glob reports whether s matches the pattern, in which * matches any number of characters.
 func glob(pattern, s string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {

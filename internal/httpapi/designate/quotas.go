@@ -9,14 +9,15 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// quotaKeys are the quotas by their names on the wire.
+// quotaKeys are the names of the quotas in JSON. All but aliases are Designate's.
 var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size", "aliases"}
 
-// quotaProject is the project of the path, whose quotas another project may see only as an administrator of all.
+// quotaProject returns the project of the path. Only an administrator who acts for all projects may use the quotas of
+// another project.
 func (c *call) quotaProject() (string, error) {
 	p := cmp.Or(c.r.PathValue("project_id"), c.scope.project)
 	if p != c.scope.project && !c.scope.all {
-		return p, forbidden("The quotas of another project are for administrators who send X-Auth-All-Projects.")
+		return p, forbidden("Quotas of another project need an administrator and the header X-Auth-All-Projects.")
 	}
 	return p, nil
 }
@@ -50,6 +51,7 @@ func (c *call) updateQuotas() (reply, error) {
 	return c.showQuotas()
 }
 
+// readQuotas reads the quotas in the body. -1 means no limit.
 func readQuotas(in *input) (map[string]int, error) {
 	set := map[string]int{}
 	for _, key := range quotaKeys {
@@ -63,6 +65,7 @@ func readQuotas(in *input) (map[string]int, error) {
 	return set, in.err()
 }
 
+// putQuotas stores only quotas that were set: the others follow the configuration of the server.
 func putQuotas(tx *publish.Tx, project string, set map[string]int) error {
 	own := map[string]int{}
 	if err := tx.Object(store.KindQuota, project, &own); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -86,7 +89,7 @@ func (c *call) deleteQuotas() (reply, error) {
 	return noContent, err
 }
 
-// showLimits are the project's quotas under the names of the old limits, and what no quota changes.
+// showLimits returns the project's quotas under the names of Designate's limits API, and the fixed limits.
 func (c *call) showLimits() (reply, error) {
 	q, err := viewed(c, func(v store.View) (publish.Quotas, error) {
 		return c.api.Publisher.QuotasOf(v, c.scope.project)

@@ -11,14 +11,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// parseType parses the type of a record set: the types of Designate, all other types that rr knows, and TYPEnnn.
-// Mnemonics must be in upper case, as everywhere in this API.
+// parseType parses the type of a record set: the types of Designate, all other types that package rr knows, and TYPEnnn
+// (RFC 3597). Mnemonics must be in upper case, as in Designate.
 func parseType(s string) (rr.Type, bool) {
 	t, err := rr.ParseType(s)
 	return t, err == nil && t.IsData() && t.String() == s
 }
 
-// parseRecord parses one record of a record set. It first checks the rules that Designate has beyond those of the DNS.
+// parseRecord parses one record of a record set. It first checks the rules of Designate that are stricter than the
+// syntax of zone files.
 func parseRecord(t rr.Type, text string) (string, error) {
 	if rule := recordRules[t.String()]; rule != nil {
 		if !rule(text) {
@@ -26,7 +27,7 @@ func parseRecord(t rr.Type, text string) (string, error) {
 		}
 	}
 	if isText(t) && !strings.HasPrefix(text, `"`) {
-		text = `"` + text + `"` // a semicolon would begin a comment
+		text = `"` + text + `"` // without quotes a semicolon would begin a comment
 	}
 	data, err := rr.ParseDataIn(t, text, dnsname.Name{})
 	if err != nil {
@@ -37,8 +38,8 @@ func parseRecord(t rr.Type, text string) (string, error) {
 
 func isText(t rr.Type) bool { return t.String() == "TXT" || t.String() == "SPF" }
 
-// recordRules reports by mnemonic whether a text is a record of a type. Types without a rule have the syntax of zone
-// files only.
+// recordRules has a function for each type that reports whether a text is a record of the type. Types without a
+// function follow the syntax of zone files only.
 var recordRules = map[string]func(string) bool{
 	"A": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
 	"AAAA": func(s string) bool {
@@ -78,8 +79,8 @@ func fields(s string, rules ...func(string) bool) bool {
 
 func isHost(s string) bool { _, ok := parseHost(s, true); return ok }
 
-// isTarget reports whether s is a host name, or the root, which means that there is no such service (RFC 7505, RFC
-// 2782).
+// isTarget reports whether s is a host name, or the root, which says that the service does not exist (RFC 7505 for MX,
+// RFC 2782 for SRV).
 func isTarget(s string) bool { return s == "." || isHost(s) }
 
 // upTo returns a rule that accepts canonical decimals up to most: no sign, no leading zero.
@@ -96,6 +97,7 @@ func isHex(s string) bool {
 	return s != "" && len(s)%2 == 0 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
+// isFingerprint reports whether s has a length that Designate accepts: up to SHA-1, or SHA-256.
 func isFingerprint(s string) bool {
 	return isHex(s) && (len(s) >= 10 && len(s) <= 40 || len(s) == 64)
 }

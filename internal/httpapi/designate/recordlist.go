@@ -14,14 +14,15 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
+// The filters and sort keys of record sets are Designate's.
 var setFilters = []string{"name", "type", "ttl", "data", "status", "description"}
 
 var zoneSetSorts = []string{"created_at", "id", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl", "records"}
 var allSetSorts = []string{"created_at", "updated_at", "zone_id", "tenant_id", "name", "type", "ttl"}
 
-// small is how many sets are read and sorted without a thought: that takes some milliseconds. Longer lists are walked
-// in an order that the store keeps, where there is one.
-const small = 2_000
+// smallList is the number of sets that are always read and sorted in memory: that takes a few milliseconds. Longer
+// lists are read in an order that the store keeps, if it keeps the requested one.
+const smallList = 2_000
 
 func (c *call) listRecordSets() (reply, error) {
 	q, err := c.list(setFilters, zoneSetSorts)
@@ -42,7 +43,7 @@ func (c *call) listAllRecordSets() (reply, error) {
 	return c.setPage(q, c.visibleZones)
 }
 
-// setPage is a page of the record sets of some zones.
+// setPage returns a page of the record sets of some zones.
 func (c *call) setPage(q query, zones func(store.View) ([]zone.Zone, error)) (reply, error) {
 	var l setList
 	err := c.view(func(v store.View) error {
@@ -73,14 +74,14 @@ type setList struct {
 	v      store.View
 	q      query
 	zones  map[uuid.UUID]zone.Zone
-	order  []zone.Zone // as given
-	sets   int         // in all of them
+	order  []zone.Zone // the zones in the given order
+	sets   int         // the number of sets in all zones
 	match  setMatch
-	sort   func(a, b zoneSet) int // nil: the order of age
+	sort   func(a, b zoneSet) int // nil: by age
 	marker *zoneSet
 
 	page   []zoneSet
-	weight int // of page
+	weight int // the bytes of page
 	more   bool
 	total  int
 }
@@ -93,11 +94,13 @@ func newSetList(v store.View, q query, zones []zone.Zone) setList {
 	}
 	l.sort = setSorts[q.sortKey]
 	if len(zones) == 1 && (q.sortKey == "zone_id" || q.sortKey == "tenant_id") {
-		l.sort = nil // all alike
+		l.sort = nil // equal for all sets of one zone
 	}
 	return l
 }
 
+// read fills the page by the cheapest of three paths: in the order of age, in the order of names, or by reading and
+// sorting all candidates.
 func (l *setList) read() error {
 	if err := l.findMarker(); err != nil {
 		return err
@@ -108,8 +111,8 @@ func (l *setList) read() error {
 	switch {
 	case l.match.none:
 		return nil
-	case l.match.name != nil || l.match.below != nil || l.match.aliases || l.sets <= small:
-	case l.match.any && l.q.count: // all must be seen to be counted
+	case l.match.name != nil || l.match.below != nil || l.match.aliases || l.sets <= smallList:
+	case l.match.any && l.q.count: // the total needs all matches
 	case l.sort == nil:
 		if err := l.readByAge(); !errors.Is(err, store.ErrFar) {
 			return err
@@ -121,7 +124,7 @@ func (l *setList) read() error {
 	return l.readSorted()
 }
 
-// findMarker finds the last set of the page before.
+// findMarker reads the last set of the previous page.
 func (l *setList) findMarker() error {
 	if l.q.marker == "" {
 		return nil
@@ -142,8 +145,8 @@ func (l *setList) markerSet() *zone.RecordSet {
 	return &l.marker.set
 }
 
-// readByAge walks the order of creation, which is that of the ids. It returns store.ErrFar where that is slower than
-// sorting: to pass over a set of another zone takes a fraction of the time that it takes to read one.
+// readByAge reads sets in the order of their creation, which is the order of their ids. It returns store.ErrFar when
+// sorting is faster: 4*l.sets is the bound, because skipping a set of another zone costs a fraction of reading one.
 func (l *setList) readByAge() error {
 	var after *uuid.UUID
 	if l.marker != nil {
@@ -152,7 +155,7 @@ func (l *setList) readByAge() error {
 	return l.v.RecordSetsByAge(l.zones, after, l.q.desc, 4*l.sets, l.take)
 }
 
-// take adds the next set of a walk in the order that is asked for.
+// take adds the next set of a walk in the requested order. It returns false when the page is full.
 func (l *setList) take(s zone.RecordSet) (bool, error) {
 	zs := zoneSet{l.zones[s.Zone], s}
 	if !l.match.matches(zs.set) {
@@ -167,9 +170,8 @@ func (l *setList) take(s zone.RecordSet) (bool, error) {
 	return true, nil
 }
 
-// maxPage is how many octets of records are on one page, so that a page of the largest sets takes some 10 MB to write
-// and not 300. It is shorter then than what was asked for, and has a link to the next. A thousand usual sets take 100
-// KB.
+// maxPage bounds the bytes of records on one page, so that a page of the largest sets takes about 10 MB to write and
+// not 300 MB. Such a page has fewer sets than its limit and a link to the next page. A thousand usual sets take 100 KB.
 const maxPage = 2 << 20
 
 func (zs zoneSet) weight() (n int) {
@@ -179,7 +181,7 @@ func (zs zoneSet) weight() (n int) {
 	return n
 }
 
-// fit is how many of the sets, at least one, are on a page.
+// fit returns how many of the sets are on a page. It is at least one, so that every page makes progress.
 func (l *setList) fit(sets []zoneSet) int {
 	weight := 0
 	for i, zs := range sets {
@@ -191,7 +193,7 @@ func (l *setList) fit(sets []zoneSet) int {
 	return len(sets)
 }
 
-// readSorted looks at every set that can match, and keeps the first of those behind the marker.
+// readSorted reads every set that can match, and keeps the first ones behind the marker.
 func (l *setList) readSorted() error {
 	keep := []zoneSet{}
 	for _, z := range l.order {
@@ -218,17 +220,17 @@ func (l *setList) readSorted() error {
 	return nil
 }
 
-// keep adds to the best so far; when there are twice as many as a page needs, or they are heavy, the worse ones go, but
-// for the one that tells that there are more.
+// keep adds a set to the first ones so far. When these are about twice as many as a page needs, or too large, it sorts
+// them and drops those behind the page, except one: that one shows that there is a next page.
 func (l *setList) keep(keep []zoneSet, zs zoneSet) []zoneSet {
 	keep = append(keep, zs)
 	l.weight += zs.weight()
-	if len(keep) < 2*(l.q.limit+1)+small && l.weight < 4*maxPage {
+	if len(keep) < 2*(l.q.limit+1)+smallList && l.weight < 4*maxPage {
 		return keep
 	}
 	slices.SortFunc(keep, l.compare)
 	rest := keep[min(l.fit(keep)+1, len(keep)):]
-	clear(rest) // nothing holds their records any more
+	clear(rest) // so that the garbage collector can free their records
 	keep = keep[:len(keep)-len(rest)]
 	l.weight = 0
 	for _, zs := range keep {
@@ -237,7 +239,7 @@ func (l *setList) keep(keep []zoneSet, zs zoneSet) []zoneSet {
 	return keep
 }
 
-// candidates walks the sets of a zone that can match.
+// candidates calls fn for the sets of a zone that can match.
 func (l *setList) candidates(z zone.Zone, fn func(zone.RecordSet) (bool, error)) error {
 	switch {
 	case l.match.name != nil:
@@ -258,7 +260,7 @@ func (l *setList) candidates(z zone.Zone, fn func(zone.RecordSet) (bool, error))
 	return l.v.RecordSets(z.ID, fn)
 }
 
-// aliases walks the ALIAS sets of a zone.
+// aliases calls fn for the ALIAS sets of a zone.
 func (l *setList) aliases(z zone.Zone, fn func(zone.RecordSet) (bool, error)) error {
 	var failed error
 	err := l.v.SetsOfType(z.ID, rr.TypeALIAS, func(n dnsname.Name) bool {
@@ -300,17 +302,17 @@ var setSorts = map[string]func(a, b zoneSet) int{
 	},
 }
 
-// setMatch are the filters of a list of record sets, made ready.
+// setMatch holds the parsed filters of a list of record sets.
 type setMatch struct {
 	any    bool          // there are filters
 	none   bool          // nothing can match
-	name   *dnsname.Name // exactly this name
-	below  *dnsname.Name // only names at or below this one
+	name   *dnsname.Name // only this name matches
+	below  *dnsname.Name // only names at or below this one match
 	others map[string]string
 
 	status   string                      // in upper case; empty: any
-	aliases  bool                        // only an ALIAS can be in such a status
-	statusOf func(zone.RecordSet) string // tells it
+	aliases  bool                        // only an ALIAS can have the wanted status
+	statusOf func(zone.RecordSet) string // returns the status of a set
 }
 
 func newSetMatch(filters map[string]string) setMatch {
@@ -329,7 +331,8 @@ func newSetMatch(filters map[string]string) setMatch {
 	return m
 }
 
-// setName makes a seek of an exact name, and of "*.name." a walk below it. An escaped star is a wildcard's own label.
+// setName sets the filter for names. An exact name becomes a seek, and "*.name." a walk below the name. An escaped star
+// is the label of a wildcard.
 func (m *setMatch) setName(pattern string) {
 	plain := strings.ReplaceAll(pattern, `\*`, "")
 	if !strings.Contains(plain, "*") {
@@ -342,7 +345,8 @@ func (m *setMatch) setName(pattern string) {
 		return
 	}
 	m.others["name"] = pattern
-	if suffix, ok := strings.CutPrefix(pattern, "*."); ok && !strings.Contains(suffix, "*") && strings.HasSuffix(suffix, ".") {
+	suffix, ok := strings.CutPrefix(pattern, "*.")
+	if ok && !strings.Contains(suffix, "*") && strings.HasSuffix(suffix, ".") {
 		if n, err := dnsname.Parse(suffix); err == nil {
 			m.below = &n
 		}
@@ -376,5 +380,7 @@ func matchField(s zone.RecordSet, key, pattern string) bool {
 	case "description":
 		return s.Description != nil && glob(pattern, strings.ToLower(*s.Description))
 	}
-	return slices.ContainsFunc(recordTexts(s.Type, s.Data), func(r string) bool { return glob(pattern, strings.ToLower(r)) })
+	return slices.ContainsFunc(recordTexts(s.Type, s.Data), func(r string) bool {
+		return glob(pattern, strings.ToLower(r))
+	})
 }

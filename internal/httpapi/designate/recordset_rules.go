@@ -12,10 +12,12 @@ import (
 
 var recordsetCreateKeys = []string{"name", "type", "ttl", "description", "records"}
 
-// recordsetUpdateKeys has alias, which is not read: the state of an ALIAS may have changed since the client read it.
+// recordsetUpdateKeys contains alias, but its value is not read. Clients send back the whole object, and the state of
+// an ALIAS may have changed since they read it.
 var recordsetUpdateKeys = []string{"ttl", "description", "records", "alias"}
 
-// newRecordSet reads the body of a create request.
+// newRecordSet reads the body of a create request. It stops at an unknown type: the records cannot be parsed without
+// one. The path of this problem begins with "recordset", as in Designate.
 func newRecordSet(in *input) (zone.RecordSet, error) {
 	in.require("name", "type")
 	s := zone.RecordSet{Name: in.hostname("name", true)}
@@ -33,7 +35,7 @@ func newRecordSet(in *input) (zone.RecordSet, error) {
 	return s, in.err()
 }
 
-// checkName notes an owner name that the type does not allow.
+// checkName records a problem when the type does not allow the owner name.
 func checkName(in *input, t rr.Type, n dnsname.Name) {
 	if t == 0 || n.IsZero() {
 		return
@@ -43,7 +45,7 @@ func checkName(in *input, t rr.Type, n dnsname.Name) {
 	}
 }
 
-// values holds the fields of a body that an owner may change.
+// values holds the fields of a record set that an owner may change, as the body has them.
 type values struct {
 	ttl, description, records bool // the body has this field
 	set                       zone.RecordSet
@@ -63,7 +65,7 @@ func readValues(in *input, t rr.Type) values {
 	return v
 }
 
-// apply writes the values into s; fields that the body does not have stay.
+// apply writes the values into s. Fields that are not in the body keep their values.
 func (v values) apply(s *zone.RecordSet) {
 	if v.ttl {
 		s.TTL = v.set.TTL
@@ -93,14 +95,15 @@ func readRecords(in *input, t rr.Type) []string {
 	return rr.Normal(t, data)
 }
 
-// checkOwner returns why a record set of type t cannot have the name n, or "".
+// checkOwner returns why a record set of type t cannot have the name n, or "". SRV names follow RFC 2782, TLSA names
+// RFC 6698 §3, and NS at a wildcard is what RFC 4592 §4.2 advises against.
 func checkOwner(t rr.Type, n dnsname.Name) string {
 	first, second := n.Label(), n.Parent().Label()
 	under := strings.HasPrefix(first, "_") && strings.HasPrefix(second, "_")
 	switch t.String() {
 	case "NS":
 		if n.IsWildcard() {
-			return "NS records cannot stand at a wildcard"
+			return "a wildcard cannot have NS records"
 		}
 	case "SRV":
 		if !under || len(first) < 2 || len(second) < 2 {
@@ -114,9 +117,12 @@ func checkOwner(t rr.Type, n dnsname.Name) string {
 	return ""
 }
 
-// mayAdd checks whether a record set may be created at its name. The commit checks it against the other sets of the
-// name.
-func (c *call) mayAdd(v store.View, z zone.Zone, s zone.RecordSet) error {
+// checkAdd checks whether the caller may create a record set at its name. The commit checks the set against the other
+// sets of the name.
+//
+// SOA and apex NS sets are managed: the server writes them itself, as Designate does. NS at the apex gets 400 here only
+// when the set is missing; when it exists, CreateSet returns 409.
+func (c *call) checkAdd(v store.View, z zone.Zone, s zone.RecordSet) error {
 	if s.Type == rr.TypeSOA {
 		return badRequest("Creating a SOA recordset is not allowed")
 	}
@@ -125,15 +131,15 @@ func (c *call) mayAdd(v store.View, z zone.Zone, s zone.RecordSet) error {
 			return badRequest("Creating NS records at the apex needs X-Designate-Edit-Managed-Records")
 		}
 	}
-	if err := mayStand(v, z, s.Name, s.Type); err != nil {
+	if err := checkLocation(v, z, s.Name, s.Type); err != nil {
 		return err
 	}
-	return c.mayHold(s)
+	return c.checkValues(s)
 }
 
-// mayStand checks that a name belongs to the zone and not to a zone below it. NS and DS at the name of a zone below are
-// the delegation to it and belong to the outer zone.
-func mayStand(v store.View, z zone.Zone, n dnsname.Name, t rr.Type) error {
+// checkLocation checks that a name belongs to the zone and not to a zone below it. NS and DS at the name of a child
+// zone are its delegation and belong to the parent.
+func checkLocation(v store.View, z zone.Zone, n dnsname.Name, t rr.Type) error {
 	if !n.IsIn(z.Name) {
 		return refuse("invalid_recordset_location", "RecordSet is not contained within its zone %s", z.Name)
 	}
@@ -144,8 +150,8 @@ func mayStand(v store.View, z zone.Zone, n dnsname.Name, t rr.Type) error {
 	return refuse("invalid_recordset_location", "RecordSet belongs in a child zone: %s", child.Name)
 }
 
-// mayHold checks the values of a record set.
-func (c *call) mayHold(s zone.RecordSet) error {
+// checkValues checks the values of a record set against rules that concern the set as a whole.
+func (c *call) checkValues(s zone.RecordSet) error {
 	if s.Type == rr.TypeCNAME && len(s.Data) > 1 {
 		return badRequest("CNAME recordsets may not have more than 1 record")
 	}
@@ -158,8 +164,9 @@ func (c *call) mayHold(s zone.RecordSet) error {
 	return nil
 }
 
-// mayChange checks whether the caller may change or delete a record set.
-func (c *call) mayChange(s zone.RecordSet) error {
+// checkChange checks whether the caller may change or delete a record set. Designate refuses changes of managed records
+// with 400, not 403, and so does this function.
+func (c *call) checkChange(s zone.RecordSet) error {
 	switch {
 	case s.Type == rr.TypeSOA:
 		return badRequest("The SOA record set is managed; change the zone's email or ttl instead")

@@ -63,10 +63,10 @@ func (c *call) createRecordSet() (reply, error) {
 // addSet creates a record set inside a commit.
 func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet) (zone.RecordSet, error) {
 	s.Zone = z.ID
-	if err := uncover(tx, s); err != nil {
+	if err := dropFlattened(tx, s); err != nil {
 		return s, err
 	}
-	if err := c.mayAdd(tx.View, z, s); err != nil {
+	if err := c.checkAdd(tx.View, z, s); err != nil {
 		return s, err
 	}
 	s, err := tx.CreateSet(s)
@@ -81,9 +81,11 @@ func (c *call) showRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.unlessHeld(reply{status: http.StatusOK, body: c.wireShown(zs), etag: tagOf(c.wire(zs))}), nil
+	return c.ifNoneMatch(reply{status: http.StatusOK, body: c.wireShown(zs), etag: tagOf(c.wire(zs))}), nil
 }
 
+// updateRecordSet changes the fields that the body has: Designate's PUT does not replace the whole set. It reads the
+// set twice: before the commit for the type, which the body is parsed by, and inside the commit for the current values.
 func (c *call) updateRecordSet() (reply, error) {
 	in, err := c.anyInput("recordset")
 	if err != nil {
@@ -93,7 +95,7 @@ func (c *call) updateRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	values := readValues(in, zs.set.Type) // a record set keeps its type
+	values := readValues(in, zs.set.Type) // the type of a record set never changes
 	if in.err() != nil {
 		return reply{}, in.err()
 	}
@@ -122,15 +124,16 @@ func (c *call) updateRecordSet() (reply, error) {
 
 // changeSet updates a record set to next inside a commit.
 func (c *call) changeSet(tx *publish.Tx, zs zoneSet, next zone.RecordSet) (zone.RecordSet, error) {
-	if err := c.mayChange(zs.set); err != nil {
+	if err := c.checkChange(zs.set); err != nil {
 		return zs.set, err
 	}
-	if err := c.mayHold(next); err != nil {
+	if err := c.checkValues(next); err != nil {
 		return zs.set, err
 	}
 	return tx.UpdateSet(next)
 }
 
+// deleteRecordSet returns 202 and the deleted set, as Designate does.
 func (c *call) deleteRecordSet() (reply, error) {
 	var zs zoneSet
 	err := c.commit(func(tx *publish.Tx) (err error) {
@@ -141,7 +144,7 @@ func (c *call) deleteRecordSet() (reply, error) {
 		if err := c.ifMatch(func() any { return c.wire(zs) }); err != nil {
 			return err
 		}
-		if err := c.mayChange(zs.set); err != nil {
+		if err := c.checkChange(zs.set); err != nil {
 			return err
 		}
 		return tx.DeleteSet(zs.zone.ID, zs.set.Name, zs.set.Type)
@@ -149,7 +152,8 @@ func (c *call) deleteRecordSet() (reply, error) {
 	return reply{status: http.StatusAccepted, body: c.deletedSet(zs)}, err
 }
 
-// findRecordSet redirects from the id of a record set to its address.
+// findRecordSet redirects from the id of a record set to its URL with 301, as Designate does. Every error is 404, so
+// that the reply does not show whether another project has the id.
 func (c *call) findRecordSet() (reply, error) {
 	id, err := c.id("recordset_id")
 	if err != nil {
@@ -175,7 +179,8 @@ func setPath(zoneID, id uuid.UUID) string {
 	return "/v2/zones/" + zoneID.String() + "/recordsets/" + id.String()
 }
 
-// setReply returns a reply with a record set. Its entity tag leaves the links out.
+// setReply returns a reply with a record set. The entity tag does not cover the links: they depend on the host name
+// that the client used.
 func (c *call) setReply(status int, zs zoneSet) reply {
 	w := c.wire(zs)
 	tag := tagOf(w)
@@ -192,7 +197,8 @@ func (c *call) linkedSet(zs zoneSet) wireRecordSet {
 	return w
 }
 
-// deletedSet returns a record set that was deleted as Designate shows it while its servers still have it.
+// deletedSet returns a deleted record set with the status that it has in Designate until all servers have deleted it:
+// clients wait for PENDING to end in 404.
 func (c *call) deletedSet(zs zoneSet) wireRecordSet {
 	w := c.linkedSet(zs)
 	w.Status, w.Action = statusPending, actionDelete

@@ -12,36 +12,48 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 )
 
-// Records of each type: what is stored and shown, or "" when it is refused.
+// TestRecordTypes has records of each type: the text that is stored and shown, or "" when the record is refused.
 func TestRecordTypes(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	b255 := strings.Repeat("x", 255)
 	tests := []struct{ typ, record, shown string }{
-		{"A", "192.0.2.1", "192.0.2.1"}, {"A", "192.0.2.01", ""}, {"A", "192.0.2", ""}, {"A", "2001:db8::1", ""}, {"A", " 192.0.2.1", ""}, {"A", "", ""},
+		{"A", "192.0.2.1", "192.0.2.1"}, {"A", "192.0.2.01", ""}, {"A", "192.0.2", ""}, {"A", "2001:db8::1", ""},
+		{"A", " 192.0.2.1", ""}, {"A", "", ""},
 		{"AAAA", "2001:DB8:0:0::1", "2001:db8::1"}, {"AAAA", "192.0.2.1", ""}, {"AAAA", "fe80::1%eth0", ""},
 		{"CNAME", "www.example.net.", "www.example.net."}, {"CNAME", "www.example.net", ""}, {"CNAME", "a b.", ""},
 		{"NS", "ns.example.net.", "ns.example.net."}, {"NS", "192.0.2.1", ""},
 		{"PTR", "a.example.net.", "a.example.net."}, {"PTR", "a", ""},
-		{"MX", "10 mail.example.net.", "10 mail.example.net."}, {"MX", "-0 mail.example.net.", ""}, {"MX", "010 mail.example.net.", ""},
-		{"MX", "65536 mail.example.net.", ""}, {"MX", "10 mail.example.net", ""}, {"MX", "10", ""}, {"MX", "0 .", "0 ."}, {"MX", "10  mail.example.net.", ""},
-		{"SRV", "0 5 5060 sip.example.net.", "0 5 5060 sip.example.net."}, {"SRV", "0 5 70000 sip.example.net.", ""}, {"SRV", "0 5 sip.example.net.", ""},
-		{"SSHFP", "4 2 " + strings.Repeat("ab", 32), "4 2 " + strings.Repeat("AB", 32)}, {"SSHFP", "5 2 " + strings.Repeat("ab", 32), ""}, {"SSHFP", "4 3 abcdefabcd", ""}, {"SSHFP", "4 1 zz", ""},
-		{"TXT", `"hello world"`, `"hello world"`}, {"TXT", `hello`, `"hello"`}, {"TXT", `hello world`, ""}, {"TXT", `v=DKIM1;p=x`, `"v=DKIM1;p=x"`},
-		{"TXT", `"a;b"`, `"a;b"`}, {"TXT", `"say \"hi\""`, `"say \"hi\""`}, {"TXT", `"say "hi""`, ""}, {"TXT", `"open`, ""}, {"TXT", `ab"c`, ""},
-		{"TXT", `"end\"`, ""}, {"TXT", `end\`, ""}, {"TXT", "\"a\nb\"", ""}, {"TXT", "a\rb", ""}, {"TXT", `""`, `""`}, {"TXT", ``, ""},
+		{"MX", "10 mail.example.net.", "10 mail.example.net."}, {"MX", "-0 mail.example.net.", ""},
+		{"MX", "010 mail.example.net.", ""},
+		{"MX", "65536 mail.example.net.", ""}, {"MX", "10 mail.example.net", ""}, {"MX", "10", ""}, {"MX", "0 .", "0 ."},
+		{"MX", "10  mail.example.net.", ""},
+		{"SRV", "0 5 5060 sip.example.net.", "0 5 5060 sip.example.net."}, {"SRV", "0 5 70000 sip.example.net.", ""},
+		{"SRV", "0 5 sip.example.net.", ""},
+		{"SSHFP", "4 2 " + strings.Repeat("ab", 32), "4 2 " + strings.Repeat("AB", 32)},
+		{"SSHFP", "5 2 " + strings.Repeat("ab", 32), ""}, {"SSHFP", "4 3 abcdefabcd", ""}, {"SSHFP", "4 1 zz", ""},
+		{"TXT", `"hello world"`, `"hello world"`}, {"TXT", `hello`, `"hello"`}, {"TXT", `hello world`, ""},
+		{"TXT", `v=DKIM1;p=x`, `"v=DKIM1;p=x"`},
+		{"TXT", `"a;b"`, `"a;b"`}, {"TXT", `"say \"hi\""`, `"say \"hi\""`}, {"TXT", `"say "hi""`, ""}, {"TXT", `"open`, ""},
+		{"TXT", `ab"c`, ""},
+		{"TXT", `"end\"`, ""}, {"TXT", `end\`, ""}, {"TXT", "\"a\nb\"", ""}, {"TXT", "a\rb", ""}, {"TXT", `""`, `""`},
+		{"TXT", ``, ""},
 		{"TXT", `"` + b255 + `"`, `"` + b255 + `"`}, {"TXT", `"` + b255 + `x"`, ""}, {"TXT", b255 + "x", ""},
 		{"TXT", `"` + b255 + `" "x"`, `"` + b255 + `" "x"`}, {"TXT", `"a""b"`, ""}, {"TXT", `"a" b`, ""},
 		{"SPF", `"v=spf1 -all"`, `"v=spf1 -all"`},
-		{"CAA", `0 issue "ca.example.net"`, `0 issue "ca.example.net"`}, {"CAA", `2 issue "ca"`, ""}, {"CAA", `0 tissue "ca"`, ""}, {"CAA", `0 issue`, ""},
-		{"NAPTR", `10 20 "S" "SIP+D2U" "" _sip._udp.example.net.`, `10 20 "S" "SIP+D2U" "" _sip._udp.example.net.`}, {"NAPTR", `x 20 "S" "" "" .`, ""}, {"NAPTR", `1 2 "S"`, ""},
+		{"CAA", `0 issue "ca.example.net"`, `0 issue "ca.example.net"`}, {"CAA", `2 issue "ca"`, ""},
+		{"CAA", `0 tissue "ca"`, ""}, {"CAA", `0 issue`, ""},
+		{"NAPTR", `10 20 "S" "SIP+D2U" "" _sip._udp.example.net.`, `10 20 "S" "SIP+D2U" "" _sip._udp.example.net.`},
+		{"NAPTR", `x 20 "S" "" "" .`, ""}, {"NAPTR", `1 2 "S"`, ""},
 		{"CERT", "1 0 5 dGVzdA==", "PKIX 0 RSASHA1 dGVzdA=="}, {"CERT", "1 0", ""}, {"CERT", "1 0 5 !!", ""},
 		{"HTTPS", "1 . alpn=h2", `1 . alpn="h2"`}, {"HTTPS", "x . alpn=h2", ""}, {"HTTPS", "1 www.example.net", ""},
 		{"SVCB", "0 svc.example.net.", "0 svc.example.net."},
-		{"TLSA", "3 1 1 " + strings.Repeat("ab", 32), "3 1 1 " + strings.Repeat("ab", 32)}, {"TLSA", "4 1 1 abcd", ""}, {"TLSA", "3 1 1 abc", ""},
+		{"TLSA", "3 1 1 " + strings.Repeat("ab", 32), "3 1 1 " + strings.Repeat("ab", 32)}, {"TLSA", "4 1 1 abcd", ""},
+		{"TLSA", "3 1 1 abc", ""},
 		{"LOC", "51 30 12.748 N 0 7 39.611 W 0m 0m 0m 0m", "51 30 12.748 N 00 07 39.611 W 0m 0.00m 0.00m 0.00m"},
 		{"TYPE65400", `\# 2 abcd`, `\# 2 abcd`}, {"TYPE65400", `abcd`, ""},
-		{"ANY", "x", ""}, {"a", "192.0.2.1", ""}, {"ALIAS", "example.net", ""}, {"ALIAS", "192.0.2.1", ""}, {"alias", "example.net.", ""}, {"ALIAS", ".", ""}, {"TYPE1", "192.0.2.1", ""}, {"TYPE0", `\# 0`, ""},
+		{"ANY", "x", ""}, {"a", "192.0.2.1", ""}, {"ALIAS", "example.net", ""}, {"ALIAS", "192.0.2.1", ""},
+		{"alias", "example.net.", ""}, {"ALIAS", ".", ""}, {"TYPE1", "192.0.2.1", ""}, {"TYPE0", `\# 0`, ""},
 	}
 	for i, tt := range tests {
 		name := fmt.Sprintf("n%d.example.org.", i)
@@ -65,7 +77,7 @@ func TestRecordTypes(t *testing.T) {
 	}
 }
 
-// Cases 36 to 39: where record sets may stand, and which may be changed.
+// TestRecordSetRules checks which names record sets may have, and which sets may be changed.
 func TestRecordSetRules(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -79,22 +91,30 @@ func TestRecordSetRules(t *testing.T) {
 	}{
 		{"outside", `{"name":"a.example.net.","type":"A","records":["192.0.2.1"]}`, 400, "invalid_recordset_location"},
 		{"label boundary", `{"name":"xexample.org.","type":"A","records":["192.0.2.1"]}`, 400, "invalid_recordset_location"},
-		{"in a child zone", `{"name":"www.child.example.org.","type":"A","records":["192.0.2.1"]}`, 400, "invalid_recordset_location"},
-		{"at a child zone", `{"name":"child.example.org.","type":"A","records":["192.0.2.1"]}`, 400, "invalid_recordset_location"},
+		{"in a child zone", `{"name":"www.child.example.org.","type":"A","records":["192.0.2.1"]}`, 400,
+			"invalid_recordset_location"},
+		{"at a child zone", `{"name":"child.example.org.","type":"A","records":["192.0.2.1"]}`, 400,
+			"invalid_recordset_location"},
 		{"delegation to a child zone", `{"name":"child.example.org.","type":"NS","records":["ns.example.net."]}`, 201, ""},
-		{"CNAME at the apex", `{"name":"example.org.","type":"CNAME","records":["a.example.org."]}`, 400, "invalid_recordset_location"},
-		{"CNAME beside A", `{"name":"a.example.org.","type":"CNAME","records":["b.example.org."]}`, 400, "invalid_recordset_location"},
+		{"CNAME at the apex", `{"name":"example.org.","type":"CNAME","records":["a.example.org."]}`, 400,
+			"invalid_recordset_location"},
+		{"CNAME beside A", `{"name":"a.example.org.","type":"CNAME","records":["b.example.org."]}`, 400,
+			"invalid_recordset_location"},
 		{"A beside CNAME", `{"name":"c.example.org.","type":"A","records":["192.0.2.1"]}`, 400, "invalid_recordset_location"},
-		{"two CNAME", `{"name":"d.example.org.","type":"CNAME","records":["a.example.org.","b.example.org."]}`, 400, "bad_request"},
+		{"two CNAME", `{"name":"d.example.org.","type":"CNAME","records":["a.example.org.","b.example.org."]}`, 400,
+			"bad_request"},
 		{"SOA", `{"name":"example.org.","type":"SOA","records":["a. b. 1 2 3 4 5"]}`, 400, "bad_request"},
 		{"duplicate", `{"name":"A.example.org.","type":"A","records":["192.0.2.2"]}`, 409, "duplicate_recordset"},
 		{"apex NS", `{"name":"example.org.","type":"NS","records":["ns.example.net."]}`, 409, "duplicate_recordset"},
 		{"wildcard", `{"name":"*.example.org.","type":"A","records":["192.0.2.2"]}`, 201, ""},
 		{"wildcard inside", `{"name":"a.*.example.org.","type":"A","records":["192.0.2.2"]}`, 400, "invalid_object"},
 		{"wildcard NS", `{"name":"*.w.example.org.","type":"NS","records":["ns.example.net."]}`, 400, "invalid_object"},
-		{"SRV without service", `{"name":"srv.example.org.","type":"SRV","records":["0 0 1 a.example.org."]}`, 400, "invalid_object"},
-		{"SRV with one label", `{"name":"_sip.example.org.","type":"SRV","records":["0 0 1 a.example.org."]}`, 400, "invalid_object"},
-		{"TLSA port", `{"name":"_65536._tcp.example.org.","type":"TLSA","records":["3 1 1 ` + strings.Repeat("ab", 32) + `"]}`, 400, "invalid_object"},
+		{"SRV without service", `{"name":"srv.example.org.","type":"SRV","records":["0 0 1 a.example.org."]}`, 400,
+			"invalid_object"},
+		{"SRV with one label", `{"name":"_sip.example.org.","type":"SRV","records":["0 0 1 a.example.org."]}`, 400,
+			"invalid_object"},
+		{"TLSA port", `{"name":"_65536._tcp.example.org.","type":"TLSA","records":["3 1 1 ` + strings.Repeat("ab", 32) +
+			`"]}`, 400, "invalid_object"},
 		{"no type", `{"name":"e.example.org.","records":[]}`, 400, "invalid_object"},
 		{"null in records", `{"name":"e.example.org.","type":"A","records":[null]}`, 400, "invalid_object"},
 		{"records no list", `{"name":"e.example.org.","type":"A","records":"192.0.2.1"}`, 400, "invalid_object"},
@@ -129,7 +149,8 @@ func TestRecordSetUpdate(t *testing.T) {
 	if len(res.json["records"].([]any)) != 0 {
 		t.Error(res.Body)
 	}
-	for _, body := range []string{`{"name":"b.example.org."}`, `{"type":"AAAA"}`, `{"zone_id":"x"}`, `{"x":1}`, `{"records":["x"]}`, `{"ttl":true}`} {
+	for _, body := range []string{`{"name":"b.example.org."}`, `{"type":"AAAA"}`, `{"zone_id":"x"}`, `{"x":1}`,
+		`{"records":["x"]}`, `{"ttl":true}`} {
 		if res := s.as(alice, 400, "PUT "+set, body); res.str("type") != "invalid_object" {
 			t.Errorf("PUT %s = %s", body, res.Body)
 		}
@@ -159,7 +180,7 @@ func TestManagedSets(t *testing.T) {
 	}
 }
 
-// Case 41.
+// TestRecordQuota checks the quotas of records and record sets.
 func TestRecordQuota(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -186,7 +207,7 @@ func TestRecordQuota(t *testing.T) {
 		{"action":"create","name":"c.example.org.","type":"A"}]}`)
 }
 
-// Case 44.
+// TestFindRecordSet checks the redirect from the id of a record set to its URL.
 func TestFindRecordSet(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	set := s.set(s.zone("example.org."), "a.example.org.", "A", "192.0.2.1")
@@ -198,7 +219,7 @@ func TestFindRecordSet(t *testing.T) {
 	s.as(alice, 400, "GET /v2/recordsets/x", "")
 }
 
-// Case 45, and the other conditions.
+// TestEntityTags checks ETag, If-Match and If-None-Match.
 func TestEntityTags(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")

@@ -13,9 +13,9 @@ import (
 // arpa is the domain of reverse zones and of other infrastructure of the internet (RFC 3172).
 var arpa = dnsname.MustParse("arpa.")
 
-// tldsAbove reports how the TLDs that administrators have listed apply to a name: whether it is one of them, whether it
-// is below one, and whether names that are below none are refused. TLDs in arpa open that part of it to tenants and
-// refuse nothing: a list of all other TLDs would have to come with them.
+// tldsAbove reports how the listed TLDs apply to a name: whether it is one of them, whether it is below one, and
+// whether names below none of them are refused. A TLD in arpa opens that part of arpa to tenants, but does not close
+// other TLDs: otherwise the administrator would have to list all of these too.
 func tldsAbove(v store.View, n dnsname.Name) (same, below, closed bool, err error) {
 	err = store.EachOf(v, store.KindTLD, "", func(_ string, t tld) (bool, error) {
 		name, err := dnsname.Parse(t.Name + ".") // compare names, not text: a label from a zone file may contain a dot
@@ -27,7 +27,8 @@ func tldsAbove(v store.View, n dnsname.Name) (same, below, closed bool, err erro
 	return same, below, closed, err
 }
 
-// checkTLDs refuses a zone outside the configured top-level domains, if there are any.
+// checkTLDs refuses a zone outside the configured top-level domains, if there are any. Administrators are refused too,
+// as in Designate: they can add the TLD.
 func checkTLDs(v store.View, z zone.Zone) error {
 	same, below, closed, err := tldsAbove(v, z.Name)
 	switch {
@@ -36,7 +37,7 @@ func checkTLDs(v store.View, z zone.Zone) error {
 	case same:
 		return refuse("invalid_zone_name", "Zone name cannot be the same as a TLD")
 	case closed && !below:
-		return refuse("invalid_zone_name", "Invalid TLD: %s is below none of those that are configured", z.Name)
+		return refuse("invalid_zone_name", "Invalid TLD: %s is not below a configured TLD", z.Name)
 	}
 	return nil
 }
@@ -58,12 +59,12 @@ func (c *call) checkBlacklists(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkReserved refuses zones of tenants that would take names from others who have no zone here: from the platform's edge
-// applications, from the public below a suffix of a registry, from the owner of an address, and, on a server that forwards,
-// from its clients. Administrators may create such zones, also for a project.
+// checkReserved refuses zones of tenants that would take names from others who have no zone on this server. These are
+// the platform's edge applications, the public below a suffix of a registry, the owner of an address and, on a server
+// that forwards, its clients. Administrators may create such zones, also for a project.
 //
-// A zone below an existing one takes nothing: the server answers for its name already. Names of the platform are an
-// exception, because overlays may be longer than that zone.
+// A zone below an existing zone takes no names: the server answers for them already. Names of the platform are the
+// exception, because an overlay can be more specific than the existing zone.
 func (c *call) checkReserved(v store.View, z zone.Zone) error {
 	if c.scope.caller.IsAdmin() {
 		return nil

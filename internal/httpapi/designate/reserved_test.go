@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// refusedZone wants every way to create a zone to refuse the name, with a message that has why in it.
+// refusedZone checks that every operation that creates a zone refuses the name, with a message that contains why.
 func (s *server) refusedZone(who httpapi.Caller, name, why string) {
 	s.t.Helper()
 	for _, body := range []string{`{"name":"` + name + `","email":"a@example.org"}`,
@@ -36,20 +36,22 @@ func (s *server) granted(name string) string {
 
 func TestPublicSuffixes(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	for _, name := range []string{"co.uk.", "kawasaki.jp.", "any.kawasaki.jp.", "example.ck.", "in-addr.arpa.", "xn--55qx5d.cn."} {
+	for _, name := range []string{"co.uk.", "kawasaki.jp.", "any.kawasaki.jp.", "example.ck.", "in-addr.arpa.",
+		"xn--55qx5d.cn."} {
 		s.refusedZone(alice, name, "public suffix")
 	}
 	for _, name := range []string{"example.co.uk.", "github.io.", "example.internal.", "www.example.ck."} {
 		s.zone(name)
 	}
-	// A TLD of an administrator does not make a suffix a name for tenants.
+	// A listed TLD does not open a public suffix to tenants.
 	s.as(admin, 201, "POST /v2/tlds", `{"name":"br"}`)
 	s.refusedZone(alice, "com.br.", "public suffix")
 	s.zone("example.com.br.")
 	s.refusedZone(bob, "example.net.", "Invalid TLD")
 }
 
-// What an administrator creates for a project is the project's, with everything below.
+// TestReservedByAdministrator checks that a project owns a zone that an administrator created for it, and may create
+// zones below.
 func TestReservedByAdministrator(t *testing.T) {
 	s := newServer(t, designate.Settings{Forwards: true})
 	s.as(admin, 201, "POST /v2/blacklists", `{"pattern":"^secret\\."}`)
@@ -68,19 +70,21 @@ func TestArpa(t *testing.T) {
 	for _, name := range names {
 		s.refusedZone(alice, name, "arpa")
 	}
-	// A TLD in arpa opens that part of it, and nothing else changes.
+	// A TLD in arpa opens that part of arpa and changes nothing else.
 	s.as(admin, 201, "POST /v2/tlds", `{"name":"in-addr.arpa"}`)
 	s.zone("2.0.192.in-addr.arpa.")
 	s.zone("example.org.")
 	s.refusedZone(alice, "8.b.d.0.1.0.0.2.ip6.arpa.", "arpa")
-	if res := s.as(alice, 400, "POST /v2/zones", `{"name":"in-addr.arpa.","email":"a@example.org"}`); !strings.Contains(res.str("message"), "TLD") {
+	if res := s.as(alice, 400, "POST /v2/zones",
+		`{"name":"in-addr.arpa.","email":"a@example.org"}`); !strings.Contains(res.str("message"), "TLD") {
 		t.Error(res.Body)
 	}
 	s.as(admin, 201, "POST /v2/tlds", `{"name":"org"}`)
 	s.refusedZone(alice, "example.net.", "Invalid TLD")
 }
 
-// On a server that resolves names for others, a zone of a tenant would be an attack on a name of somebody else.
+// TestForwardedNames checks that tenants of a server that forwards cannot create zones for names of others: the zone
+// would answer the server's clients.
 func TestForwardedNames(t *testing.T) {
 	s := newServer(t, designate.Settings{Forwards: true})
 	s.refusedZone(alice, "bank.example.com.", "resolves for its clients")
@@ -92,14 +96,16 @@ func TestForwardedNames(t *testing.T) {
 	s.refusedZone(alice, "example.net.", "Invalid TLD")
 }
 
-// A zone is asked before the rules of edge applications: a tenant's must not be above one, even while it is switched off.
+// TestRulesAreNotShadowed checks that a tenant cannot create a zone above a rule of an edge application, even while the
+// rule is inactive: lookups use zones before rules.
 func TestRulesAreNotShadowed(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	rules, err := mec.Open(t.Context(), s.pub, mec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []mec.Draft{{ID: "on", Domain: "lobby.game.example.com"}, {ID: "off", Domain: "www.example.net", State: "INACTIVE"},
+	for _, d := range []mec.Draft{{ID: "on", Domain: "lobby.game.example.com"},
+		{ID: "off", Domain: "www.example.net", State: "INACTIVE"},
 		{ID: "all", Domain: "*.rooms.example.org"}, {ID: "own", Domain: "a.app.example.info", Grant: "app.example.info"}} {
 		d.AddrType, d.Addr = "IP_V4", "192.0.2.1"
 		r, err := mec.ParseRule(d)
@@ -111,7 +117,8 @@ func TestRulesAreNotShadowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"example.com.", "game.example.com.", "lobby.game.example.com.", "example.net.", "www.example.net.",
+	for _, name := range []string{"example.com.", "game.example.com.", "lobby.game.example.com.", "example.net.",
+		"www.example.net.",
 		"one.rooms.example.org.", "example.org.", "b.app.example.info.", "app.example.info."} {
 		s.refusedZone(alice, name, "edge platform")
 	}
@@ -126,7 +133,7 @@ func TestRulesAreNotShadowed(t *testing.T) {
 	s.zone("game.example.com.")
 }
 
-// transfers offers a zone of alice's to everybody and lets who accept it.
+// transfers offers a zone of alice's to every project and accepts it as who.
 func (s *server) transfers(zone string, who httpapi.Caller, status int) response {
 	s.t.Helper()
 	req := s.as(alice, 201, "POST "+zone+"/tasks/transfer_requests", "")
@@ -134,7 +141,8 @@ func (s *server) transfers(zone string, who httpapi.Caller, status int) response
 		`{"key":"`+req.str("key")+`","zone_transfer_request_id":"`+req.str("id")+`"}`)
 }
 
-// Who gives a zone away does not keep a part of it, which the new owner could not see.
+// TestTransferOfAParent checks that a project cannot keep a zone below the zone that it transfers: the new owner could
+// not see it.
 func TestTransferOfAParent(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	outer, inner := s.zone("example.org."), s.zone("www.example.org.")
@@ -142,18 +150,19 @@ func TestTransferOfAParent(t *testing.T) {
 		t.Error(res.Body)
 	}
 	s.as(alice, 200, "GET "+outer, "")
-	s.transfers(inner, bob, 201) // the owner of both gives a part away
+	s.transfers(inner, bob, 201) // the owner of both transfers the inner zone
 	s.as(bob, 200, "GET "+inner, "")
 	dave := bob
 	dave.Project = "p3"
 	requests := s.as(alice, 200, "GET /v2/zones/tasks/transfer_requests?status=ACTIVE", "")
 	id, key := requests.items("transfer_requests", "id")[0], requests.items("transfer_requests", "key")[0]
 	accept := `{"key":"` + key + `","zone_transfer_request_id":"` + id + `"}`
-	s.as(dave, 403, "POST /v2/zones/tasks/transfer_accepts", accept) // bob's zone is below now
+	s.as(dave, 403, "POST /v2/zones/tasks/transfer_accepts", accept) // bob's zone is below it now
 	s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts", accept)
 }
 
-// The owner of a zone agrees to a neighbour by sharing it, and not to whom the neighbour gives the zone.
+// TestTransferBelowAThirdProject checks that a share with one project does not let another project take over its zone
+// below.
 func TestTransferBelowAThirdProject(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	outer := s.zoneOf(bob, "example.org.")

@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// resourceMeta has the fields that all resources share that the store keeps as objects in their JSON form.
+// resourceMeta holds the fields that are common to all resources which the store keeps in their JSON form.
 type resourceMeta struct {
 	ID        string    `json:"id"`
 	CreatedAt timestamp `json:"created_at"`
@@ -19,7 +19,7 @@ type resourceMeta struct {
 	Links     *links    `json:"links,omitempty"`
 }
 
-// newMeta returns the fields of a new resource. Ids of version 7 sort by age (RFC 9562, section 5.7).
+// newMeta returns the fields of a new resource. UUIDs of version 7 sort by age (RFC 9562 §5.7).
 func newMeta(tx *publish.Tx) resourceMeta {
 	return resourceMeta{ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: timestamp(tx.Now())}
 }
@@ -32,23 +32,24 @@ type object[T any] interface {
 	meta() *resourceMeta
 }
 
-// resource is a kind of objects. Those without an owner are for administrators only, which their routes check.
+// resource describes a kind of objects, and implements list, create, show, update and delete for it. Only
+// administrators may use kinds without owners; their routes check that.
 type resource[T any, P object[T]] struct {
-	kind    store.Kind // in the store, and in errors
-	title   string     // in messages
+	kind    store.Kind // the kind in the store, and in the types of errors
+	title   string     // the name of the kind in messages
 	path    string
 	listing listing[T]
-	present func(*call, P) // changes a linked object to what the caller sees; nil: nothing is changed
+	present func(*call, P) // changes an object to what the caller may see; nil: no change
 
 	// For objects of projects, see owned.go:
-	owners func(T) []string // the projects that see the object; nil: see above
-	ended  func(T) bool     // reports whether the object is finished, and expires
-	zone   func(T) string   // the zone that may have one such object that is not finished; nil: any number
+	owners func(T) []string // returns the projects that see the object; nil: only administrators do
+	ended  func(T) bool     // reports whether the object is finished, and so can expire
+	zone   func(T) string   // returns the zone, which may have one open object of the kind; nil: any number
 
 	// For create and update:
-	keys []string // of the fields that can be changed
+	keys []string // the keys of the fields that can be changed
 	read func(in *input, isNew bool) (apply func(P))
-	same func(a, b T) bool // two objects cannot both exist
+	same func(a, b T) bool // reports whether two objects are duplicates
 }
 
 func (res resource[T, P]) link(c *call, item T) T {
@@ -59,7 +60,7 @@ func (res resource[T, P]) link(c *call, item T) T {
 	return item
 }
 
-// created returns the reply to a request that made an item.
+// created returns the reply to a request that created an item.
 func (res resource[T, P]) created(c *call, status int, item T) reply {
 	item = res.link(c, item)
 	return reply{status: status, body: item, location: P(&item).meta().Links.Self}
@@ -96,7 +97,7 @@ func (res resource[T, P]) create(c *call) (reply, error) {
 	return res.created(c, http.StatusCreated, item), err
 }
 
-// put writes an item, unless another one is the same.
+// put writes an item. It returns 409 when another item is a duplicate.
 func (res resource[T, P]) put(tx *publish.Tx, item T) error {
 	all, err := store.ObjectsOf[T](tx.View, res.kind)
 	if err != nil {
@@ -166,6 +167,7 @@ func (res resource[T, P]) remove(c *call) (reply, error) {
 	return noContent, err
 }
 
+// routes returns the routes of a kind that only administrators may use.
 func (res resource[T, P]) routes() []Route {
 	one := res.path + "/{id}"
 	return []Route{

@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// rollback makes the record sets of a zone, and its TTL, what they were at a serial, in one commit and with a new
-// serial.
+// rollback restores the record sets of a zone and its TTL to their values at a serial. It does so in one commit, which
+// gets a new serial: secondaries would ignore an older one.
 func (c *call) rollback() (reply, error) {
 	in, err := c.input("rollback", "serial")
 	if err != nil {
@@ -57,13 +57,13 @@ func (c *call) rollBack(tx *publish.Tx, z zone.Zone, serial uint32) error {
 	return nil
 }
 
-// restore gives one record set back the value it had.
+// restore gives one record set the value back that it had.
 func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 	if s.Before == nil && s.After == nil {
-		return nil // made and deleted since
+		return nil // created and deleted since
 	}
 	if s = shownChange(s); s.Before == nil && s.After == nil {
-		return nil // made of an ALIAS, which makes it again
+		return nil // derived from an ALIAS, which is looked up again
 	}
 	if s.Before == nil {
 		return tx.DeleteSet(z.ID, s.After.Name, s.After.Type)
@@ -71,8 +71,9 @@ func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 	was := *s.Before
 	for _, d := range was.Data {
 		if err := rr.Check(was.Type, d); err != nil {
-			return &fault{status: http.StatusConflict, kind: "history_damaged", message: "What the history tells of " + was.Name.String() +
-				" " + was.Type.String() + " is damaged (" + err.Error() + "), and nothing was restored. Choose a later serial."}
+			return &fault{status: http.StatusConflict, kind: "history_damaged", message: "The history of " +
+				was.Name.String() + " " + was.Type.String() + " is damaged (" + err.Error() + "), and nothing was " +
+				"restored. Choose a later serial."}
 		}
 	}
 	if was.Type == rr.TypeSOA {
@@ -85,7 +86,8 @@ func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 	return err
 }
 
-// restoreSOA restores all but the serial, which only goes forward, and the email that the SOA shows.
+// restoreSOA restores the SOA record except its serial, which only increases. It also restores the email of the zone
+// from the mailbox in the SOA.
 func restoreSOA(tx *publish.Tx, z zone.Zone, was zone.RecordSet) error {
 	if len(was.Data) != 1 {
 		return nil

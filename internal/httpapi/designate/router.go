@@ -36,15 +36,15 @@ func newMux() *http.ServeMux {
 	return mux
 }
 
-// unrouted is the ResponseWriter that the mux gets. Handlers write to the call's own one, so only the mux's replies to
-// requests without a route come here: WriteHeader answers them in the form of the API, and the mux's text is dropped.
+// unrouted is the ResponseWriter that the mux gets. Handlers write to the writer of the call, so only the mux itself
+// writes here: its replies to requests without a route. WriteHeader replaces them by errors in the form of the API.
 type unrouted struct {
 	http.ResponseWriter
 	call *call
 }
 
-// WriteHeader answers 405 as the mux does, with its Allow header, and everything else with 404. The mux would redirect
-// paths with empty segments.
+// WriteHeader keeps the mux's 405 with its Allow header, and turns everything else into 404. That includes the mux's
+// redirects of paths with empty segments.
 func (u *unrouted) WriteHeader(status int) {
 	r := u.call.r
 	if status == http.StatusMethodNotAllowed {
@@ -55,10 +55,11 @@ func (u *unrouted) WriteHeader(status int) {
 	u.call.fail(&fault{status: http.StatusNotFound, kind: "not_found", message: "There is nothing at " + r.URL.Path})
 }
 
+// Write drops the text of the mux.
 func (u *unrouted) Write(b []byte) (int, error) { return len(b), nil }
 
 // withoutSlash returns the request without slashes at the end of its path: clients of Designate send them. An encoded
-// slash is part of an id and stays.
+// slash is part of an id and is kept.
 func withoutSlash(r *http.Request) *http.Request {
 	escaped := strings.TrimRight(r.URL.EscapedPath(), "/")
 	path, err := url.PathUnescape(escaped)

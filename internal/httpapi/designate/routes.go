@@ -47,11 +47,11 @@ var recordSetRoutes = []Route{
 	{get, "/v2/recordsets/{recordset_id}", "Find a record set", needReader, (*call).findRecordSet},
 }
 
-// extensionRoutes are ours; clients of Designate do not know them.
+// extensionRoutes are additions of this server; Designate does not have them.
 var extensionRoutes = []Route{
 	{post, "/v2/zones/{zone_id}/changes", "Apply many changes of record sets at once, or none",
 		needMember | needPrimary, (*call).applyChanges},
-	{post, "/v2/zones/{zone_id}/recordsets/{recordset_id}/tasks/flatten", "Look the target of an ALIAS up now",
+	{post, "/v2/zones/{zone_id}/recordsets/{recordset_id}/tasks/flatten", "Look up the target of an ALIAS now",
 		needMember | needPrimary, (*call).flatten},
 	{get, "/v2/zones/{zone_id}/history", "List the changes of a zone, newest first", needReader, (*call).listHistory},
 	{get, "/v2/zones/{zone_id}/history/diff", "Compare a zone at two serials", needReader, (*call).showDiff},

@@ -33,7 +33,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// server is the API on a store of its own.
+// server is the API with a store of its own.
 type server struct {
 	t       testing.TB
 	handler http.Handler
@@ -41,15 +41,15 @@ type server struct {
 	pub     *publish.Publisher
 	st      store.Store
 	reads   *storetest.Counted
-	stop    func()        // from then on the store takes no changes
-	log     *bytes.Buffer // of the API
+	stop    func()        // makes the store refuse changes
+	log     *bytes.Buffer // the log of the API
 }
 
 func newServer(t testing.TB, settings designate.Settings) *server {
 	return newLimitedServer(t, settings, publish.DefaultQuotas(), nil)
 }
 
-// newLimitedServer is newServer with default quotas, and a budget of memory.
+// newLimitedServer is newServer with the given default quotas and memory budget.
 func newLimitedServer(t testing.TB, settings designate.Settings, q publish.Quotas, b *budget.Budget) *server {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
@@ -85,14 +85,14 @@ func newLimitedServer(t testing.TB, settings designate.Settings, q publish.Quota
 	return &server{t: t, handler: api.Handler(), api: api, pub: pub, st: st, reads: reads, stop: stop, log: log}
 }
 
-// noPeers are the other servers of a server that has none.
+// noPeers are the Peers of a server without other servers.
 var noPeers = designate.Peers{
 	Progress: func(uuid.UUID) []transfer.Progress { return nil },
 	Refresh:  func(uuid.UUID, bool) {},
 	Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{} },
 }
 
-// complete gives the settings that a test leaves open a value.
+// complete returns the settings with values for those that the test does not set.
 func complete(t testing.TB, s designate.Settings) designate.Settings {
 	t.Helper()
 	if s.Nameservers == nil {
@@ -110,14 +110,14 @@ func complete(t testing.TB, s designate.Settings) designate.Settings {
 	return s
 }
 
-// quotas are the default ones with a change.
+// quotas returns the default quotas with a change.
 func quotas(change func(*publish.Quotas)) publish.Quotas {
 	q := publish.DefaultQuotas()
 	change(&q)
 	return q
 }
 
-// who are the callers of tests.
+// The callers of the tests.
 var (
 	alice = httpapi.Caller{Who: "token alice", Project: "p1", Roles: []string{"member"}}
 	carol = httpapi.Caller{Who: "token carol", Project: "p1", Roles: []string{"reader"}}
@@ -125,8 +125,8 @@ var (
 	admin = httpapi.Caller{Who: "token admin", Project: "p0", Roles: []string{"admin"}}
 )
 
-// as is the handler inside a frame that takes every request for one of who, and lets callers without a role read: the
-// door has its own check.
+// as returns the handler inside a Frame in which every request comes from who. The Frame admits callers without a role,
+// because the API has a check of its own.
 func as(who httpapi.Caller, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Error}},
@@ -135,7 +135,7 @@ func as(who httpapi.Caller, h http.Handler) http.Handler {
 	})
 }
 
-// request is a call of a test: "METHOD /path", a body, and headers as "Name: value".
+// request is a request of a test: "METHOD /path", a body, and headers as "Name: value".
 type request struct {
 	as      httpapi.Caller
 	call    string
@@ -165,7 +165,7 @@ func (s *server) do(r request) response {
 	return res
 }
 
-// want makes a call that must have this status.
+// want sends a request whose reply must have this status.
 func (s *server) want(status int, r request) response {
 	s.t.Helper()
 	res := s.do(r)
@@ -175,7 +175,7 @@ func (s *server) want(status int, r request) response {
 	return res
 }
 
-// as is want for short calls.
+// as is want with fewer words.
 func (s *server) as(who httpapi.Caller, status int, call, body string, headers ...string) response {
 	s.t.Helper()
 	return s.want(status, request{who, call, body, headers})
@@ -186,7 +186,7 @@ func (r response) str(key string) string {
 	return v
 }
 
-// zone makes a zone of alice's and returns its path.
+// zone creates a zone of alice's and returns its path.
 func (s *server) zone(name string) string {
 	s.t.Helper()
 	return s.zoneOf(alice, name)
@@ -198,13 +198,13 @@ func (s *server) zoneOf(who httpapi.Caller, name string) string {
 	return "/v2/zones/" + res.str("id")
 }
 
-// zonePath is the path of a zone of alice's.
+// zonePath returns the path of a zone of alice's.
 func (s *server) zonePath(name string) string {
 	s.t.Helper()
 	return "/v2/zones/" + s.as(alice, 200, "GET /v2/zones?name="+name, "").items("zones", "id")[0]
 }
 
-// set makes a record set and returns its path.
+// set creates a record set and returns its path.
 func (s *server) set(zone, name, typ string, records ...string) string {
 	s.t.Helper()
 	b, _ := json.Marshal(map[string]any{"name": name, "type": typ, "records": records})
@@ -212,7 +212,7 @@ func (s *server) set(zone, name, typ string, records ...string) string {
 	return zone + "/recordsets/" + res.str("id")
 }
 
-// items are the names of the things in a list reply.
+// items returns the values of a field of all items in a list.
 func (r response) items(key, field string) []string {
 	list, _ := r.json[key].([]any)
 	out := []string{}
@@ -223,7 +223,7 @@ func (r response) items(key, field string) []string {
 	return out
 }
 
-// What differs from run to run is replaced before a reply is compared with its golden file.
+// Values that differ from run to run are replaced before a reply is compared with its golden file.
 var volatile = []struct {
 	re *regexp.Regexp
 	to string

@@ -7,7 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// serviceStatus is the state of a service. Designate has one for each of its processes; this server is one process.
+// serviceStatus is the state of a service. Designate has one for each of its processes; this server has one process,
+// which is UP whenever it can answer.
 type serviceStatus struct {
 	resourceMeta
 	Hostname      string            `json:"hostname"`
@@ -31,7 +32,7 @@ func (c *call) service() serviceStatus {
 	}
 	s := serviceStatus{Hostname: host, ServiceName: "nameplane", Status: "UP", Stats: map[string]string{},
 		Capabilities: map[string]string{}, HeartbeatedAt: timestamp(time.Now())}
-	s.ID = uuid.NewSHA1(poolID, []byte(host)).String()
+	s.ID = uuid.NewSHA1(poolID, []byte(host)).String() // the same after a restart, without being stored
 	s.Links = &links{Self: c.url("/v2/service_statuses/" + s.ID)}
 	return s
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// share lets another project see a zone and change its record sets. It is kept twice: under the zone, and under the
-// project it is with, so that both questions are one read.
+// share lets another project see a zone and change its record sets. It is stored twice, under the zone and under the
+// other project, so that the shares of either can be read directly.
 type share struct {
 	resourceMeta
 	ZoneID          string `json:"zone_id"`
@@ -112,9 +112,10 @@ func (c *call) createShare() (reply, error) {
 	return created(s, s.Links.Self), err
 }
 
-// maxShares bounds the shares of a zone: all of them end in one commit with the zone, or with its owner.
+// maxShares bounds the shares of a zone: one commit deletes all of them when the zone is deleted or gets a new owner.
 const maxShares = 1000
 
+// putShare stores a share. The errors for the owner's own project and for a second share are those of Designate.
 func putShare(tx *publish.Tx, z zone.Zone, s share) error {
 	if s.TargetProjectID == z.Project {
 		return badRequest("Cannot share the zone with the zone owner.")
@@ -139,7 +140,7 @@ func putShare(tx *publish.Tx, z zone.Zone, s share) error {
 	return nil
 }
 
-// share is the share of the path.
+// share returns the share of the path. Only the owner of the zone may see it.
 func (c *call) share(v store.View) (share, error) {
 	var s share
 	z, err := c.ownZone(v)

@@ -2,7 +2,7 @@ package designate
 
 import "strings"
 
-// movePool would give a zone to other servers; there is one pool.
+// movePool always fails: in Designate it moves a zone to the servers of another pool, and this server has one pool.
 func (c *call) movePool() (reply, error) {
 	_, err := viewed(c, c.ownZone)
 	if err == nil {
@@ -11,7 +11,8 @@ func (c *call) movePool() (reply, error) {
 	return reply{}, err
 }
 
-// floatingIP is an address with a name. The addresses are those of a network service, of which this server has none.
+// floatingIP would be an address with a PTR record. The addresses come from a network service (Neutron), and this
+// server has none: lists are empty, so that clients that always read them work.
 type floatingIP struct{}
 
 var floatingListing = listing[floatingIP]{
@@ -24,7 +25,7 @@ func (c *call) listFloatingIPs() (reply, error) {
 	return listFixed(c, floatingListing)
 }
 
-// showFloatingIP and a change of one find nothing; an id that is none is refused.
+// showFloatingIP returns 404 for every valid id and 400 for an invalid one. Updates do the same.
 func (c *call) showFloatingIP() (reply, error) {
 	region, id, colon := strings.Cut(c.r.PathValue("id"), ":")
 	if _, err := parseID(id); !colon || region == "" || err != nil {

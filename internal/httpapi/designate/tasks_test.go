@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// imports sends a zone file and waits until its import is over.
+// imports sends a zone file and waits for the end of its import.
 func (s *server) imports(who httpapi.Caller, file, query string) response {
 	s.t.Helper()
 	res := s.want(202, request{who, "POST /v2/zones/tasks/imports" + query, file, []string{"Content-Type: text/dns"}})
@@ -46,7 +46,7 @@ mail 60 IN A 192.0.2.2
 www 300 IN TYPE65400 \# 2 abcd
 `
 
-// Case 42.
+// TestImportExport imports a file, exports the zone and imports the export: both zones are equal.
 func TestImportExport(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	done := s.imports(alice, zoneText, "")
@@ -136,7 +136,8 @@ func TestImportJSON(t *testing.T) {
 	if res.str("status") != "COMPLETE" {
 		t.Fatal(res.Body)
 	}
-	if got := s.as(alice, 200, "GET /v2/zones/"+res.str("zone_id"), "").json["attributes"]; cmp.Diff(map[string]any{"tier": "gold"}, got) != "" {
+	if got := s.as(alice, 200, "GET /v2/zones/"+res.str("zone_id"),
+		"").json["attributes"]; cmp.Diff(map[string]any{"tier": "gold"}, got) != "" {
 		t.Errorf("attributes %v", got)
 	}
 	s.as(alice, 400, "POST /v2/zones/tasks/imports", `{}`)
@@ -144,7 +145,7 @@ func TestImportJSON(t *testing.T) {
 	s.as(alice, 400, "POST /v2/zones/tasks/imports", `{"zonefile":"","x":1}`)
 }
 
-// Case 43.
+// TestTransfer offers a zone to another project, which accepts it.
 func TestTransfer(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -163,7 +164,8 @@ func TestTransfer(t *testing.T) {
 	accept := func(key string) string {
 		return `{"key":"` + key + `","zone_transfer_request_id":"` + req.str("id") + `"}`
 	}
-	if res := s.as(bob, 403, "POST /v2/zones/tasks/transfer_accepts", accept("WRONGKEY")); res.str("type") != "invalid_key" {
+	if res := s.as(bob, 403, "POST /v2/zones/tasks/transfer_accepts",
+		accept("WRONGKEY")); res.str("type") != "invalid_key" {
 		t.Error(res.Body)
 	}
 	s.as(bob, 400, "POST /v2/zones/tasks/transfer_accepts", `{"key":"x"}`)
@@ -174,7 +176,8 @@ func TestTransfer(t *testing.T) {
 	s.as(bob, 200, "GET "+z, "")
 	s.as(bob, 200, "GET /v2/zones/tasks/transfer_accepts/"+done.str("id"), "")
 	s.as(alice, 404, "GET /v2/zones/tasks/transfer_accepts/"+done.str("id"), "")
-	if got := s.as(alice, 200, "GET /v2/zones/tasks/transfer_requests?status=COMPLETE", "").items("transfer_requests", "id"); len(got) != 1 {
+	if got := s.as(alice, 200, "GET /v2/zones/tasks/transfer_requests?status=COMPLETE", "").items("transfer_requests",
+		"id"); len(got) != 1 {
 		t.Errorf("requests: %q", got)
 	}
 	s.as(alice, 204, "DELETE "+one, "")
@@ -206,25 +209,28 @@ func TestOtherTasks(t *testing.T) {
 
 func TestTSIGKeys(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	good := `{"name":"k1","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`
+	good := `{"name":"k1","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"POOL",` +
+		`"resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`
 	id := s.as(admin, 201, "POST /v2/tsigkeys", good).str("id")
 	s.as(admin, 409, "POST /v2/tsigkeys", good)
-	for _, swap := range [][2]string{{"hmac-sha256", "rot13"}, {"c2VjcmV0", "!"}, {"POOL", "MOON"}, {"794ccc2c-", ""}, {`"name":"k1",`, ""}, {"k1", "k 1"}} {
+	for _, swap := range [][2]string{{"hmac-sha256", "rot13"}, {"c2VjcmV0", "!"}, {"POOL", "MOON"}, {"794ccc2c-", ""},
+		{`"name":"k1",`, ""}, {"k1", "k 1"}} {
 		s.as(admin, 400, "POST /v2/tsigkeys", strings.Replace(good, swap[0], swap[1], 1))
 	}
-	if res := s.as(admin, 200, "PATCH /v2/tsigkeys/"+id, `{"name":"k2"}`); res.str("name") != "k2" || res.str("secret") != "c2VjcmV0" {
+	if res := s.as(admin, 200, "PATCH /v2/tsigkeys/"+id, `{"name":"k2"}`); res.str("name") != "k2" ||
+		res.str("secret") != "c2VjcmV0" {
 		t.Error(res.Body)
 	}
 	s.as(admin, 204, "DELETE /v2/tsigkeys/"+id, "")
 	s.as(alice, 403, "POST /v2/tsigkeys", good)
 }
 
-// A hostile project has its share of the memory in use, and imports a file that must wait for more. The imports of others
-// do not wait with it.
+// TestImportsOfOthersDoNotWait lets a hostile project use its share of the memory and import a file that must wait for
+// more. Imports of other projects must not wait with it.
 func TestImportsOfOthersDoNotWait(t *testing.T) {
 	b := budget.New(64 << 20)
 	s := newLimitedServer(t, designate.Settings{}, publish.DefaultQuotas(), b)
-	release, err := b.Take(t.Context(), alice.Project, 9<<20) // such as a request whose body comes slowly
+	release, err := b.Take(t.Context(), alice.Project, 9<<20) // like a request whose body arrives slowly
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +240,8 @@ func TestImportsOfOthersDoNotWait(t *testing.T) {
 		file += fmt.Sprintf("n%d 300 IN TXT \"%s\"\n", i, strings.Repeat("x", 200))
 	}
 	held := s.want(202, request{alice, "POST /v2/zones/tasks/imports", file, []string{"Content-Type: text/dns"}})
-	if done := s.imports(bob, strings.ReplaceAll(zoneText, "example.org.", "bob.example."), ""); done.str("status") != "COMPLETE" {
+	if done := s.imports(bob, strings.ReplaceAll(zoneText, "example.org.", "bob.example."),
+		""); done.str("status") != "COMPLETE" {
 		t.Errorf("the import of another project: %s", done.Body)
 	}
 	if res := s.as(alice, 200, "GET /v2/zones/tasks/imports/"+held.str("id"), ""); res.str("status") != "PENDING" {

@@ -11,17 +11,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// errNoZone returns the error for a zone that does not exist or that the caller may not see.
+// errNoZone returns the error for a zone that does not exist or that the caller may not see. It is the same error, so
+// that a tenant cannot find out which zones others have.
 func errNoZone() error { return notFound("zone", "Zone") }
 
-// zone returns the zone of the path, if the caller may see it and the route may be used for its kind.
+// zone returns the zone of the path, if the caller may see it and the route supports the kind of the zone.
 func (c *call) zone(v store.View) (zone.Zone, error) {
 	id, err := c.id("zone_id")
 	if err != nil {
 		return zone.Zone{}, err
 	}
 	z, err := c.zoneByID(v, id)
-	if err == nil && z.Kind == zone.Secondary && c.route.need&needPrimary != 0 { // here, so that no handler forgets it
+	if err == nil && z.Kind == zone.Secondary && c.route.need&needPrimary != 0 { // here, so that no handler can forget it
 		return z, errSecondary()
 	}
 	return z, err
@@ -44,7 +45,8 @@ func (c *call) owns(z zone.Zone) bool {
 	return z.Kind != zone.Overlay && (c.scope.all || z.Project == c.scope.project)
 }
 
-// ownZone returns the zone of the path for operations that only its owner may use.
+// ownZone returns the zone of the path for operations that only its owner may use. A project that the zone is shared
+// with gets 403, not 404: it knows the zone.
 func (c *call) ownZone(v store.View) (zone.Zone, error) {
 	z, err := c.zone(v)
 	if err == nil && !c.owns(z) {
@@ -53,6 +55,7 @@ func (c *call) ownZone(v store.View) (zone.Zone, error) {
 	return z, err
 }
 
+// ownZoneShared returns the zone of the path like ownZone, and whether it is shared.
 func (c *call) ownZoneShared(v store.View) (zone.Zone, bool, error) {
 	z, err := c.ownZone(v)
 	if err != nil {
@@ -62,7 +65,7 @@ func (c *call) ownZoneShared(v store.View) (zone.Zone, bool, error) {
 	return z, shared, err
 }
 
-// ownZoneMatched is ownZoneShared for a change, which If-Match can refuse.
+// ownZoneMatched is ownZoneShared for a change: it returns 412 when If-Match does not match.
 func (c *call) ownZoneMatched(v store.View) (zone.Zone, bool, error) {
 	z, shared, err := c.ownZoneShared(v)
 	if err == nil {
@@ -71,7 +74,7 @@ func (c *call) ownZoneMatched(v store.View) (zone.Zone, bool, error) {
 	return z, shared, err
 }
 
-// visibleZones returns the zones that the caller may see, sorted by name. It reads no other zones, unless the caller acts
+// visibleZones returns the zones that the caller may see, sorted by name. It reads only these, unless the caller acts
 // for every project.
 func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 	var out []zone.Zone

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// A share that the old owner gave before a transfer must not be a way back in.
+// TestTransferEndsShares checks that a share from before a transfer does not let the old owner back in.
 func TestTransferEndsShares(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	dave := alice
@@ -32,7 +32,7 @@ func TestTransferEndsShares(t *testing.T) {
 	}
 }
 
-// Rules about zones hold for imports too, however the names are written.
+// TestImportRules checks that imports follow the rules for new zones, however the names are written.
 func TestImportRules(t *testing.T) {
 	s := newServer(t, designate.Settings{MinTTL: 60})
 	s.as(admin, 201, "POST /v2/tlds", `{"name":"co.test"}`)
@@ -63,8 +63,8 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// Who may change record sets of a shared zone may delegate in it, but not put a zone of its own over what is there: that
-// would outlive the share, and the owner could not see it.
+// TestChildOfSharedZone checks that a project with a share may create zones below the shared zone, but not over
+// existing records: such a zone would outlive the share, and the owner could not see it.
 func TestChildOfSharedZone(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
@@ -97,7 +97,8 @@ func TestTargetProjects(t *testing.T) {
 	s.as(alice, 201, "POST "+z+"/shares", `{"target_project_id":"`+strings.Repeat("x", 36)+`"}`)
 }
 
-// Overlays are in the same store as zones, and not in this API: neither seen nor in anybody's way.
+// TestOverlaysAreNotShown checks that overlays, which are in the same store as zones, are invisible in this API and do
+// not block other zones.
 func TestOverlaysAreNotShown(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	var id string
@@ -109,7 +110,8 @@ func TestOverlaysAreNotShown(t *testing.T) {
 			}
 			id = z.ID.String()
 			data, _ := rr.ParseData(rr.TypeA, "192.0.2.9")
-			set := zone.RecordSet{Zone: z.ID, Name: dnsname.MustParse("a.sub.example.org."), Type: rr.TypeA, Data: []string{data}}
+			set := zone.RecordSet{Zone: z.ID, Name: dnsname.MustParse("a.sub.example.org."), Type: rr.TypeA,
+				Data: []string{data}}
 			if _, err := tx.CreateSet(set); err != nil {
 				return err
 			}
@@ -129,7 +131,8 @@ func TestOverlaysAreNotShown(t *testing.T) {
 			t.Errorf("%s sees %d zones", who.Who, n)
 		}
 		got = s.want(200, request{as: who, call: "GET /v2/recordsets", headers: all})
-		if n := len(got.json["recordsets"].([]any)); n != 2 || got.json["metadata"].(map[string]any)["total_count"] != float64(2) {
+		if n := len(got.json["recordsets"].([]any)); n != 2 ||
+			got.json["metadata"].(map[string]any)["total_count"] != float64(2) {
 			t.Errorf("%s sees %d record sets, metadata %v", who.Who, n, got.json["metadata"])
 		}
 	}

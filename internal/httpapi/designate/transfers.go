@@ -24,8 +24,8 @@ type transferRequest struct {
 	Status          string  `json:"status"`
 }
 
-// transferRequests are listed for their owner, and for the project that the zone is offered to. The handlers below
-// decide who else sees a request.
+// transferRequests lists a request for its owner and for the project that the zone is offered to. The handlers below
+// also show a request without a target to every project that knows its id.
 var transferRequests = resource[transferRequest, *transferRequest]{
 	kind: store.KindTransferRequest, title: "ZoneTransferRequest", path: "/v2/zones/tasks/transfer_requests",
 	owners: func(t transferRequest) []string {
@@ -46,21 +46,22 @@ var transferRequests = resource[transferRequest, *transferRequest]{
 	}, "status"),
 }
 
-// newKey returns eight random letters and digits: 41 bits.
+// newKey returns eight random letters and digits, the form of Designate's keys: 41 bits.
 func newKey() string {
-	const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	key := make([]byte, 0, 8)
 	var b [1]byte
 	for len(key) < 8 {
-		_, _ = rand.Read(b[:]) // never fails
-		if int(b[0]) < 256/len(signs)*len(signs) {
-			key = append(key, signs[int(b[0])%len(signs)])
+		_, _ = rand.Read(b[:])                           // never fails
+		if int(b[0]) < 256/len(alphabet)*len(alphabet) { // a plain remainder would prefer the first letters
+			key = append(key, alphabet[int(b[0])%len(alphabet)])
 		}
 	}
 	return string(key)
 }
 
-// optionalInput reads the body like input, and returns an empty object when there is no body.
+// optionalInput reads the body like input, but returns an empty object when there is no body: clients of Designate
+// create transfer requests without one.
 func (c *call) optionalInput(resource string, keys ...string) (*input, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	if err != nil {
@@ -100,6 +101,7 @@ func (c *call) createTransferRequest() (reply, error) {
 	return transferRequests.created(c, http.StatusCreated, t), err
 }
 
+// putTransferRequest stores a new request. A second one for a zone is 409, as in Designate.
 func putTransferRequest(tx *publish.Tx, t transferRequest) error {
 	err := tx.Object(store.KindZoneRequest, t.ZoneID, new(string))
 	if err == nil {
@@ -128,13 +130,14 @@ func dropTransferRequest(tx *publish.Tx, zoneID uuid.UUID) error {
 	return transferRequests.drop(tx, t)
 }
 
-// transferRequest returns a request that the caller owns or, unless owned is set, that is offered to the caller.
+// transferRequest returns a request that the caller owns or, unless owned is set, that is offered to the caller's
+// project or to every project.
 func (c *call) transferRequest(v store.View, id string, owned bool) (transferRequest, error) {
 	var t transferRequest
 	err := v.Object(store.KindTransferRequest, id, &t)
 	owner := c.scope.all || t.ProjectID == c.scope.project
-	meant := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
-	if errors.Is(err, store.ErrNotFound) || err == nil && !owner && (owned || !meant) {
+	target := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
+	if errors.Is(err, store.ErrNotFound) || err == nil && !owner && (owned || !target) {
 		return t, notFound("zone_transfer_request", "ZoneTransferRequest")
 	}
 	return t, err

@@ -19,39 +19,39 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// Bounds on the zone files that come in. They are read as they come, so that the server works while the client sends,
-// and their records wait in files: a zone takes many times its file in memory while it is committed, which Run does one
-// after the other. A client may send slowly, so no project gets all places.
+// Bounds on uploads of zone files. The server parses a file while the client sends it, and stages the records on disk:
+// a commit takes many times the size of the file in memory, so files wait for Run there. A client may send slowly, so
+// no project may use all slots.
 const (
-	uploadBytes = 2 << 20 // memory for reading one: of zonefile.Stage and buffers
-	jsonCopies  = 5       // of a body in JSON while it is decoded
-	stagedBytes = 13      // of zonefile.Stage for a record, besides its name and data
+	uploadBytes = 2 << 20 // the memory for reading one file: zonefile.Stage and buffers
+	jsonCopies  = 5       // the copies of a JSON body in memory while it is decoded
+	stagedBytes = 13      // the bytes that zonefile.Stage adds to the name and data of a record
 
-	maxUploads        = 16 // at a time, and the same number may wait for Run
+	maxUploads        = 16 // uploads at a time
 	maxProjectUploads = 4
 
-	// maxJSONImport is for a zone file inside JSON, which is read in memory, several copies of it.
+	// maxJSONImport bounds a zone file inside JSON, because the server reads it into memory and copies it several times.
 	maxJSONImport = 16 << 20
 )
 
-// upload is a zone file that came in.
+// upload is a zone file that the server has received.
 type upload struct {
-	stage      *zonefile.Stage // its records
+	stage      *zonefile.Stage // the records of the file
 	attributes map[string]string
-	head       []byte // of the file
+	head       []byte // the first bytes of the file, which may contain $TTL
 	soa        *zonefile.Record
-	lowest     uint32                // TTL
-	bad        error                 // what is wrong with the file: the import fails with it
-	aliases    map[dnsname.Name]bool // revived: their addresses are not the file's own
+	lowest     uint32                // the lowest TTL
+	bad        error                 // the first error in the file: the import fails with it
+	aliases    map[dnsname.Name]bool // the names of revived ALIAS records: their addresses are derived
 }
 
-// receive reads the zone file of the request, and stages its records on disk.
+// receive reads the zone file of the request and stages its records on disk.
 func (c *call) receive() (*upload, error) {
 	if !c.api.uploads.Take(c.scope.project, maxProjectUploads) {
-		return nil, tooMany()
+		return nil, errTooManyUploads()
 	}
 	defer c.api.uploads.Return(c.scope.project)
-	release, err := c.takeUpload()
+	release, err := c.reserveUpload()
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (c *call) receive() (*upload, error) {
 	}
 	stage, err := zonefile.NewStage(c.settings.Spool)
 	if err != nil {
-		return nil, noRoom(err)
+		return nil, spoolError(err)
 	}
 	u := &upload{stage: stage, attributes: attributes, lowest: rr.MaxTTL, aliases: map[dnsname.Name]bool{}}
 	if err := c.read(u, bodyReader{body}); err != nil {
@@ -72,13 +72,13 @@ func (c *call) receive() (*upload, error) {
 	return u, nil
 }
 
-func tooMany() *fault {
+func errTooManyUploads() *fault {
 	return &fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
 		message: "Too many zone files are being sent; try again later."}
 }
 
-// takeUpload waits for the memory that reading the body takes.
-func (c *call) takeUpload() (release func(), err error) {
+// reserveUpload waits for the memory that reading the body takes.
+func (c *call) reserveUpload() (release func(), err error) {
 	n := int64(uploadBytes)
 	if c.wantMedia("application/json") == nil {
 		size := c.jsonLimit()
@@ -91,13 +91,13 @@ func (c *call) takeUpload() (release func(), err error) {
 	defer cancel()
 	release, err = c.api.Budget.Take(ctx, c.scope.project, n)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, tooMany()
+		return nil, errTooManyUploads()
 	}
 	return release, err
 }
 
-// read reads a zone file. What is wrong with the file is kept, for the import to fail with; an error is the request's
-// or the disk's.
+// read reads a zone file. It stores an error in the file in u.bad, with which the import fails later. It returns only
+// errors of the request and of the disk.
 func (c *call) read(u *upload, r io.Reader) error {
 	q, err := c.zoneQuotas()
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *call) read(u *upload, r io.Reader) error {
 	}
 	o := zonefile.Options{DefaultTTL: c.settings.DefaultTTL, ReviveAlias: isTrue(c.r.URL.Query().Get("revive_alias"))}
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, _ := in.Peek(4096) // Parse reports what is wrong with it
+	head, _ := in.Peek(4096) // Parse returns the error
 	u.head = bytes.Clone(head)
 	var disk error
 	err = zonefile.Parse(in, o, func(rec zonefile.Record) error {
@@ -119,25 +119,25 @@ func (c *call) read(u *upload, r io.Reader) error {
 		if disk = u.stage.Add(rec); disk != nil {
 			return disk
 		}
-		return c.mayRead(u.stage, q)
+		return c.checkSize(u.stage, q)
 	})
 	if disk != nil {
-		return noRoom(disk)
+		return spoolError(disk)
 	}
 	if err == nil {
 		return nil
 	}
 	u.bad = err
-	_, rest := io.Copy(io.Discard, in) // else the client would see a broken connection instead of a reply
+	_, rest := io.Copy(io.Discard, in) // otherwise the client would see a broken connection instead of a reply
 	if e := (errBody{}); errors.As(errors.Join(err, rest), &e) {
 		return readError(e.err)
 	}
 	return nil
 }
 
-// mayRead refuses a file as soon as it has more records than the project may have in a zone, or than the server has
-// memory for: the rest of it is not staged.
-func (c *call) mayRead(s *zonefile.Stage, q publish.Quotas) error {
+// checkSize refuses a file as soon as it has more records than the quota of a zone, or than the server has memory for.
+// The rest of the file is then not staged.
+func (c *call) checkSize(s *zonefile.Stage, q publish.Quotas) error {
 	if n, most := s.Records(), q.ZoneRecords; most >= 0 && n > most {
 		return &publish.QuotaError{Resource: "zone_records", N: n, Most: most}
 	}
@@ -147,7 +147,7 @@ func (c *call) mayRead(s *zonefile.Stage, q publish.Quotas) error {
 	return c.api.Budget.Fits(budget.ZoneBytes(s.Records(), s.Bytes()))
 }
 
-// imported is the zone of the file, with its records in order.
+// imported returns the zone of the file, with its records in order.
 func (u *upload) imported() (in imported, err error) {
 	switch {
 	case u.bad != nil:
@@ -158,17 +158,17 @@ func (u *upload) imported() (in imported, err error) {
 	return imported{zoneOf(*u.soa, u.head), u.stage, u.lowest, u.aliases}, nil
 }
 
-// noRoom is 503 where a full or read-only disk keeps a file from being written.
-func noRoom(err error) error {
+// spoolError returns the error for a file that could not be written. A full or read-only disk becomes 503.
+func spoolError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) {
 		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	return fmt.Errorf("keep the zone file: %w", err)
+	return fmt.Errorf("store the zone file: %w", err)
 }
 
 func (c *call) jsonLimit() int64 { return min(c.settings.MaxImport, maxJSONImport) }
 
-// importBody is the zone file of a request: the body itself, or a string in a JSON object.
+// importBody returns the zone file of a request: the body itself, as in Designate, or a string in a JSON object.
 func (c *call) importBody() (io.Reader, map[string]string, error) {
 	if c.wantMedia("text/dns") == nil {
 		return http.MaxBytesReader(c.w, c.r.Body, c.settings.MaxImport), nil, nil
@@ -195,7 +195,7 @@ func (c *call) importBody() (io.Reader, map[string]string, error) {
 	return strings.NewReader(text), attributes, in.err()
 }
 
-// errBody wraps a failure to read the request, which is no fault of the disk.
+// errBody wraps an error of reading the request, to distinguish it from errors of the disk.
 type errBody struct{ err error }
 
 func (e errBody) Error() string { return e.err.Error() }

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 )
 
-// upload sends a zone file of alice's piece by piece and returns where to write, and the reply's status.
+// upload starts the upload of a zone file. It returns the writer for the file, and a channel with the status.
 func (s *server) upload(who httpapi.Caller) (*io.PipeWriter, <-chan int) {
 	r, w := io.Pipe()
 	req := httptest.NewRequest("POST", "http://dns.test/v2/zones/tasks/imports", r)
@@ -28,15 +28,15 @@ func (s *server) upload(who httpapi.Caller) (*io.PipeWriter, <-chan int) {
 	return w, status
 }
 
-// Slow senders keep others from importing no longer than their own project's places reach, and a file that is still
-// coming in keeps nobody's import waiting.
+// TestSlowUploads checks that slow uploads use only the slots of their own project, and that an unfinished upload does
+// not delay imports.
 func TestSlowUploads(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	var pipes []*io.PipeWriter
 	var replies []<-chan int
 	for range 4 {
 		w, status := s.upload(alice)
-		if _, err := io.WriteString(w, "$ORIGIN slow.test.\n"); err != nil { // returns when it is being read
+		if _, err := io.WriteString(w, "$ORIGIN slow.test.\n"); err != nil { // returns when the server reads
 			t.Fatal(err)
 		}
 		pipes, replies = append(pipes, w), append(replies, status)
@@ -72,15 +72,17 @@ func TestImportLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// A file with more records than the project may have is not read to its end.
+// TestImportStopsAtQuota checks that the server stops staging a file with more records than the quota allows.
 func TestImportStopsAtQuota(t *testing.T) {
 	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = 3 }), nil)
-	if res := s.imports(alice, zoneText+"not a record", ""); !strings.Contains(res.str("message"), "Quota exceeded for zone_records: 4 would be more than 3") {
+	if res := s.imports(alice, zoneText+"not a record", ""); !strings.Contains(res.str("message"),
+		"Quota exceeded for zone_records: 4 would be more than 3") {
 		t.Errorf("import: %s", res.Body)
 	}
 }
 
-// A file with a mistake is read to its end nevertheless: a client that is still sending sees the reply only then.
+// TestImportReadsOn checks that the server reads a bad file to its end: a client that is still sending sees the reply
+// only then.
 func TestImportReadsOn(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	body := strings.NewReader("this is no zone file\n" + strings.Repeat("; more of it\n", 100_000))
@@ -89,22 +91,25 @@ func TestImportReadsOn(t *testing.T) {
 	rec := httptest.NewRecorder()
 	as(alice, s.handler).ServeHTTP(rec, req)
 	if rec.Code != 202 || body.Len() > 0 {
-		t.Errorf("status %d with %d octets unread, want 202 and none", rec.Code, body.Len())
+		t.Errorf("status %d with %d bytes unread, want 202 and none", rec.Code, body.Len())
 	}
 }
 
-// TestImportBomb sends a file that the memory of the server could not hold. It is refused while it is read, with a way
-// out, and the import of another project goes on.
+// TestImportBomb sends a file that the server has not enough memory for. The server refuses the file while it reads,
+// with advice, and the import of another project continues.
 func TestImportBomb(t *testing.T) {
-	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords, q.ZoneRecordsets = -1, -1 }),
+	s := newLimitedServer(t, designate.Settings{},
+		quotas(func(q *publish.Quotas) { q.ZoneRecords, q.ZoneRecordsets = -1, -1 }),
 		budget.New(64<<20))
 	var file strings.Builder
-	file.WriteString("$ORIGIN bomb.test.\n$TTL 300\n@ SOA ns1.example.net. a.bomb.test. 1 2 3 4 5\n@ NS ns1.example.net.\n")
+	file.WriteString("$ORIGIN bomb.test.\n$TTL 300\n@ SOA ns1.example.net. a.bomb.test. 1 2 3 4 5\n")
+	file.WriteString("@ NS ns1.example.net.\n")
 	for i := range 100_000 {
 		fmt.Fprintf(&file, "h%d A 192.0.2.1\n", i)
 	}
 	res := s.imports(alice, file.String(), "")
-	if m := res.str("message"); res.str("status") != "ERROR" || !strings.Contains(m, "raise the memory limit of the server, which is 64 MiB") {
+	if m := res.str("message"); res.str("status") != "ERROR" ||
+		!strings.Contains(m, "raise the memory limit of the server, which is 64 MiB") {
 		t.Errorf("import of a bomb: %s", res.Body)
 	}
 	if res := s.imports(bob, zoneText, ""); res.str("status") != "COMPLETE" {
@@ -112,7 +117,7 @@ func TestImportBomb(t *testing.T) {
 	}
 }
 
-// TestImportOfLargeRecords: few records can be large, so a quota of records limits their bytes as well.
+// TestImportOfLargeRecords checks that the quota of records also bounds their bytes: few records can be large.
 func TestImportOfLargeRecords(t *testing.T) {
 	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.ZoneRecords = 100 }), nil)
 	file := zoneText

@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// v1Record is a record as version 1 of the API showed them, where each stood for itself.
+// v1Record is a record in the form of version 1 of the API, which had single records instead of record sets.
 type v1Record struct {
 	ID          string    `json:"id"`
 	DomainID    string    `json:"domain_id"`
@@ -29,8 +29,8 @@ type v1Record struct {
 	UpdatedAt   timestamp `json:"updated_at"`
 }
 
-// listV1Records is the one part of version 1 that is served, for readers that never learned another: they see a TXT
-// record in the place of an ALIAS, which tells that it is there and where it can be changed.
+// listV1Records serves the one operation of version 1 that remains, for clients that read nothing else. They see a TXT
+// record instead of an ALIAS; its text says that the ALIAS exists and that version 2 can edit it.
 func (c *call) listV1Records() (reply, error) {
 	z, err := viewed(c, c.zone)
 	return reply{status: http.StatusOK, media: "application/json", stream: func(w io.Writer) error {
@@ -38,7 +38,7 @@ func (c *call) listV1Records() (reply, error) {
 	}}, err
 }
 
-// writeV1 writes records as they are read: version 1 had no pages.
+// writeV1 writes the records while it reads them, because version 1 has no pages and a zone may be large.
 func writeV1(w io.Writer, v store.View, z zone.Zone) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(out)
@@ -66,8 +66,9 @@ func writeV1(w io.Writer, v store.View, z zone.Zone) error {
 }
 
 func newV1Record(s zone.RecordSet, data string) v1Record {
-	r := v1Record{ID: uuid.NewSHA1(s.ID, []byte(data)).String(), DomainID: s.Zone.String(), Name: s.Name.String(), Type: s.Type.String(),
-		TTL: s.TTL, Data: rr.DataText(s.Type, data), Description: s.Description, CreatedAt: timestamp(s.Created), UpdatedAt: timestamp(s.Updated)}
+	r := v1Record{ID: uuid.NewSHA1(s.ID, []byte(data)).String(), DomainID: s.Zone.String(), Name: s.Name.String(),
+		Type: s.Type.String(), TTL: s.TTL, Data: rr.DataText(s.Type, data), Description: s.Description,
+		CreatedAt: timestamp(s.Created), UpdatedAt: timestamp(s.Updated)}
 	switch s.Type {
 	case rr.TypeALIAS:
 		r.Type = rr.TypeTXT.String()

@@ -7,18 +7,18 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// timestamp is a time in the format of Designate: microseconds, and no letter for UTC, which some clients refuse. The
-// zero time is null.
+// timestamp is a time in the format of Designate: with microseconds, and without the letter Z, which some clients
+// refuse. The zero time is null.
 type timestamp time.Time
 
-const timeForm = `"2006-01-02T15:04:05.000000"`
+const timeLayout = `"2006-01-02T15:04:05.000000"`
 
 // MarshalJSON implements json.Marshaler.
 func (t timestamp) MarshalJSON() ([]byte, error) {
 	if time.Time(t).IsZero() {
 		return []byte("null"), nil
 	}
-	return time.Time(t).UTC().AppendFormat(nil, timeForm), nil
+	return time.Time(t).UTC().AppendFormat(nil, timeLayout), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -27,12 +27,12 @@ func (t *timestamp) UnmarshalJSON(b []byte) error {
 		*t = timestamp{}
 		return nil
 	}
-	v, err := time.Parse(timeForm, string(b))
+	v, err := time.Parse(timeLayout, string(b))
 	*t = timestamp(v)
 	return err
 }
 
-// links are the addresses of a resource or list.
+// links holds the URLs of a resource or list.
 type links struct {
 	Self   string `json:"self"`
 	Next   string `json:"next,omitempty"`
@@ -87,7 +87,7 @@ type wireRecordSet struct {
 	CreatedAt   timestamp `json:"created_at"`
 	UpdatedAt   timestamp `json:"updated_at"`
 
-	Alias *aliasState `json:"alias,omitempty"` // not in Designate; only where one ALIAS is shown
+	Alias *aliasState `json:"alias,omitempty"` // not in Designate; only in replies with a single ALIAS
 	Links *links      `json:"links,omitempty"`
 }
 
@@ -102,13 +102,15 @@ const (
 	statusActive   = "ACTIVE"
 	statusPending  = "PENDING"
 	statusError    = "ERROR"
-	statusComplete = "COMPLETE" // of a task
+	statusComplete = "COMPLETE" // only tasks and transfers have it
 	actionNone     = "NONE"
 	actionCreate   = "CREATE"
 	actionUpdate   = "UPDATE"
 	actionDelete   = "DELETE"
 )
 
+// zoneOnWire returns the JSON form of a zone without links and without the state of other servers. Empty lists are [],
+// not null: clients of Designate iterate over them.
 func zoneOnWire(z zone.Zone, shared bool) wireZone {
 	w := wireZone{ID: z.ID.String(), PoolID: z.Pool.String(), ProjectID: z.Project, Name: z.Name.String(), Email: z.Email,
 		TTL: z.TTL, Serial: z.Serial, Status: statusActive, Action: actionNone, Description: z.Description,

@@ -18,12 +18,12 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-const maxDescription = 160
+const maxDescription = 160 // characters, as in Designate
 
 var zoneCreateKeys = []string{"name", "email", "ttl", "description", "masters", "type", "attributes", "pool_id"}
 
-// zoneUpdateKeys has secondaries and copy, which are not read: the state of other servers may have changed since the
-// client read it.
+// zoneUpdateKeys contains secondaries and copy, but their values are not read. Clients send back the whole object, and
+// the state of other servers may have changed since they read it.
 var zoneUpdateKeys = []string{"email", "ttl", "description", "masters", "secondaries", "copy"}
 
 // newZone reads the body of a create request.
@@ -59,7 +59,7 @@ func newZone(in *input, s *Settings) (zone.Zone, error) {
 	return z, checkNewZone(z, s)
 }
 
-// checkNewZone checks the rules for which Designate has error types of their own.
+// checkNewZone checks the rules that do not concern a single field. Designate has error types of their own for them.
 func checkNewZone(z zone.Zone, s *Settings) error {
 	switch {
 	case z.Name.NumLabels() < 2:
@@ -80,11 +80,11 @@ func invalidTTL(s *Settings) *fault {
 	return refuse("invalid_ttl", "TTL is below the minimum: %d", s.MinTTL)
 }
 
-// zoneValues holds the fields of a body that an owner may change.
+// zoneValues holds the fields of a zone that an owner may change, as the body has them.
 type zoneValues struct {
 	ttl     *uint32
 	email   *string
-	mailbox dnsname.Name // of email
+	mailbox dnsname.Name // email in the form of a domain name (RFC 1035 §8)
 
 	description    *string
 	hasDescription bool
@@ -92,7 +92,7 @@ type zoneValues struct {
 	hasMasters     bool
 }
 
-// apply writes the values into z; fields that the body does not have stay.
+// apply writes the values into z. Fields that are not in the body keep their values.
 func (v zoneValues) apply(z *zone.Zone) {
 	if v.ttl != nil {
 		z.TTL = *v.ttl
@@ -108,7 +108,8 @@ func (v zoneValues) apply(z *zone.Zone) {
 	}
 }
 
-// readZoneValues reads what an owner may change, with the rules of the zone's kind.
+// readZoneValues reads the fields that an owner may change. A SECONDARY zone has its TTL and email from its masters, so
+// these fields are refused for it.
 func readZoneValues(in *input, kind zone.Kind) zoneValues {
 	v := zoneValues{hasDescription: in.has("description"), hasMasters: in.has("masters")}
 	if in.has("ttl") && kind == zone.Secondary {
@@ -124,7 +125,7 @@ func readZoneValues(in *input, kind zone.Kind) zoneValues {
 	return v
 }
 
-// readEmail returns the address and its form as a name; nil when there is none.
+// readEmail returns the address and its form as a domain name, or nil when there is none.
 func readEmail(in *input, kind zone.Kind) (*string, dnsname.Name) {
 	if in.has("email") && kind == zone.Secondary {
 		in.note("email", "'email' is not allowed for a SECONDARY zone", "not_allowed", nil)
@@ -144,7 +145,7 @@ func readEmail(in *input, kind zone.Kind) (*string, dnsname.Name) {
 	return e, mailbox
 }
 
-// maxMasters bounds the masters of a zone: a transfer asks them one after the other, and other zones wait meanwhile.
+// maxMasters bounds the masters of a zone: a transfer asks them one after the other while other zones wait.
 const maxMasters = 16
 
 func readMasters(in *input, kind zone.Kind) []string {
@@ -166,7 +167,8 @@ func readMasters(in *input, kind zone.Kind) []string {
 	return masters
 }
 
-// isMaster reports whether s is an address or a host name, with or without a port.
+// isMaster reports whether s is an address or a host name, with or without a port. That is the format of Designate;
+// checkMasters refuses host names later, with a message of its own.
 func isMaster(s string) bool {
 	host := s
 	if _, err := netip.ParseAddr(s); err == nil {
@@ -192,8 +194,8 @@ func isMaster(s string) bool {
 	return ok
 }
 
-// firstSets returns the SOA and NS sets of a new zone. Refresh is random, so that secondaries do not ask about all
-// zones at the same moment. The commit sets the serial.
+// firstSets returns the SOA and NS sets of a new zone. The refresh interval is random, as in Designate, so that
+// secondaries do not ask about all zones at the same moment. The commit sets the serial.
 func firstSets(z zone.Zone, s *Settings) []zone.RecordSet {
 	servers := slices.Clone(s.Nameservers)
 	slices.SortStableFunc(servers, func(a, b Nameserver) int { return a.Priority - b.Priority })
@@ -207,7 +209,7 @@ func firstSets(z zone.Zone, s *Settings) []zone.RecordSet {
 	return []zone.RecordSet{{Name: z.Name, Type: rr.TypeSOA, Managed: true, Data: []string{soa.Data()}}, ns}
 }
 
-// isEmail reports whether s is an address that can be written as a host name: exactly one @, and no dot at the end.
+// isEmail reports whether s is an address that can be written as a host name: one @, and no dot at the end.
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 	if !ok || strings.Contains(domain, "@") || len(local) > dnsname.MaxLabel {
@@ -220,8 +222,8 @@ func isEmail(s string) bool {
 	return ok
 }
 
-// mayCreate checks a new zone against the reserved names and the zones above and below it.
-func (c *call) mayCreate(v store.View, z zone.Zone) error {
+// checkCreate checks a new zone against the reserved names and the zones above and below it.
+func (c *call) checkCreate(v store.View, z zone.Zone) error {
 	for _, rule := range []func(store.View, zone.Zone) error{
 		checkTLDs, c.checkBlacklists, checkParent, checkChildren, c.checkReserved,
 	} {
@@ -232,20 +234,20 @@ func (c *call) mayCreate(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkParent refuses a zone inside a zone of another project, unless that zone is shared with this project and the new
-// zone hides none of its records.
+// checkParent refuses a zone inside a zone of another project with 403, as Designate does. It allows the zone if the
+// parent is shared with this project and the new zone hides none of its records.
 func checkParent(v store.View, z zone.Zone) error {
 	parent, found := parentZone(v, z.Name)
 	switch {
 	case !found || parent.Project == z.Project:
 		return nil
 	case sharedWith(v, parent.ID, z.Project):
-		return hidesNothing(v, parent, z)
+		return checkHides(v, parent, z)
 	}
 	return illegalChild("Unable to create subzone in another project's zone")
 }
 
-// parentZone returns the next zone above a name.
+// parentZone returns the closest zone above a name. Overlays do not count: no project owns them.
 func parentZone(v store.View, n dnsname.Name) (zone.Zone, bool) {
 	for n = n.Parent(); !n.IsZero(); n = n.Parent() {
 		if z, err := v.ZoneByName(n); err == nil && z.Kind != zone.Overlay {
@@ -259,8 +261,8 @@ func illegalChild(message string) *fault {
 	return &fault{status: http.StatusForbidden, kind: "illegal_child", message: message}
 }
 
-// hidesNothing refuses a zone that would hide records of its parent, except the records that delegate it.
-func hidesNothing(v store.View, parent, z zone.Zone) error {
+// checkHides refuses a zone that would hide records of its parent, except the records that delegate it.
+func checkHides(v store.View, parent, z zone.Zone) error {
 	return v.RecordSetsBelow(parent.ID, z.Name, func(s zone.RecordSet) (bool, error) {
 		if s.Name == z.Name && (s.Type == rr.TypeNS || s.Type == rr.TypeDS) {
 			return true, nil
@@ -269,17 +271,18 @@ func hidesNothing(v store.View, parent, z zone.Zone) error {
 	})
 }
 
-// maxBelow is how many zones there may be below a new zone: all of them are read while other changes wait.
+// maxBelow bounds the zones below a new zone: checkChildren reads all of them while other changes wait.
 const maxBelow = 1000
 
-// checkChildren refuses a zone above a zone of another project. Records of an outer zone that the new zone hides stay
-// in the store and are served again when the new zone is deleted: the most specific zone answers.
+// checkChildren refuses a zone above a zone of another project, as Designate does. Records of a parent zone that the
+// new zone hides stay in the store. They are served again when the new zone is deleted: the most specific zone answers.
 func checkChildren(v store.View, z zone.Zone) error {
 	below := 0
 	return v.ZonesBelow(z.Name, func(o zone.Zone) (bool, error) {
 		if below++; below > maxBelow {
 			return false, &fault{status: http.StatusRequestEntityTooLarge, kind: "over_quota",
-				message: fmt.Sprintf("More than %d zones are below %s; create a zone before the zones below it", maxBelow, z.Name)}
+				message: fmt.Sprintf("More than %d zones are below %s; create a zone before the zones below it",
+					maxBelow, z.Name)}
 		}
 		if o.Project != z.Project && o.Name != z.Name && o.Kind != zone.Overlay {
 			return false, &fault{status: http.StatusForbidden, kind: "illegal_parent",
@@ -289,8 +292,9 @@ func checkChildren(v store.View, z zone.Zone) error {
 	})
 }
 
-// mayDelete refuses to delete a zone that has zones below it or is shared.
-func (c *call) mayDelete(v store.View, z zone.Zone, shared bool) error {
+// checkDelete refuses to delete a zone that has zones of the same project below it or is shared. The types of both
+// errors are Designate's. X-Designate-Delete-Shares lifts the second.
+func (c *call) checkDelete(v store.View, z zone.Zone, shared bool) error {
 	err := v.ZonesOf(z.Project, z.Name, func(o zone.Zone) (bool, error) {
 		if o.ID == z.ID {
 			return true, nil
@@ -303,7 +307,7 @@ func (c *call) mayDelete(v store.View, z zone.Zone, shared bool) error {
 	return err
 }
 
-// childZone returns the zone below z that a name belongs to, if there is one.
+// childZone returns the zone below z that a name belongs to, if there is one. Overlays do not count.
 func childZone(v store.View, z zone.Zone, n dnsname.Name) (zone.Zone, bool) {
 	for ; n != z.Name && !n.IsZero(); n = n.Parent() {
 		if child, err := v.ZoneByName(n); err == nil && child.Kind != zone.Overlay {

@@ -78,7 +78,7 @@ func (c *call) createZone() (reply, error) {
 	}
 	err = c.commit(func(tx *publish.Tx) error {
 		tx.Note("create zone")
-		if err := c.mayCreate(tx.View, z); err != nil {
+		if err := c.checkCreate(tx.View, z); err != nil {
 			return err
 		}
 		z, err = tx.CreateZone(z, sets...)
@@ -91,7 +91,7 @@ func (c *call) createZone() (reply, error) {
 	w := c.linkedZone(z, false)
 	rep := created(w, w.Links.Self)
 	rep.etag = tagOf(zoneOnWire(z, false))
-	if w.Status == statusPending { // other servers do not have the zone yet
+	if w.Status == statusPending { // some secondaries do not have the zone yet
 		rep.status = http.StatusAccepted
 	}
 	return rep, nil
@@ -104,16 +104,18 @@ func zoneExists(z zone.Zone, err error) error {
 	return err
 }
 
+// showZone ignores If-None-Match when the body has the state of other servers: the tag does not cover it, and 304 would
+// hide a change.
 func (c *call) showZone() (reply, error) {
 	rep, live, err := c.zoneReply()
 	if err != nil || live {
 		return rep, err
 	}
-	return c.unlessHeld(rep), nil
+	return c.ifNoneMatch(rep), nil
 }
 
-// zoneReply returns the zone as it is now. live reports that the body says how the zone is at other servers, which
-// changes by itself and is not in the entity tag.
+// zoneReply returns the zone as it is now. live reports that the body has the state of the zone at other servers. That
+// state changes without an edit, and the entity tag does not cover it.
 func (c *call) zoneReply() (rep reply, live bool, err error) {
 	var z zone.Zone
 	var shared bool
@@ -131,6 +133,7 @@ func (c *call) zoneReply() (rep reply, live bool, err error) {
 	return rep, w.Secondaries != nil || w.Copy != nil, nil
 }
 
+// updateZone changes the fields that the body has. The other keys of the body must have their current values.
 func (c *call) updateZone() (reply, error) {
 	in, err := c.anyInput("zone")
 	if err != nil {
@@ -161,7 +164,8 @@ func (c *call) updateZone() (reply, error) {
 	return rep, err
 }
 
-// zoneChanges reads the body of a PATCH, with the rules of the zone's kind. A zone keeps its kind.
+// zoneChanges reads the body of a PATCH by the rules for the kind of the zone. It can do so before the commit, because
+// the kind of a zone never changes.
 func (c *call) zoneChanges(in *input) (zoneValues, error) {
 	z, err := viewed(c, c.ownZone)
 	if err != nil {
@@ -177,7 +181,7 @@ func (c *call) zoneChanges(in *input) (zoneValues, error) {
 	return values, c.checkMasters(values.masters)
 }
 
-// changeZone applies a PATCH inside a commit. A new email becomes the mailbox of the SOA too.
+// changeZone applies a PATCH inside a commit. A new email also becomes the RNAME of the SOA record.
 func changeZone(tx *publish.Tx, z zone.Zone, values zoneValues) error {
 	next := z
 	values.apply(&next)
@@ -198,6 +202,8 @@ func changeZone(tx *publish.Tx, z zone.Zone, values zoneValues) error {
 	return err
 }
 
+// deleteZone returns 202 and the zone as PENDING, as Designate does, although the zone is gone already: clients poll
+// until they get 404.
 func (c *call) deleteZone() (reply, error) {
 	z, shared, err := c.dropZone(c.ownZoneMatched)
 	w := c.linkedZone(z, shared)
@@ -205,14 +211,15 @@ func (c *call) deleteZone() (reply, error) {
 	return reply{status: http.StatusAccepted, body: w}, err
 }
 
-// abandon takes a zone out of the server's care. Designate leaves it on the servers of its pool; here the server is the
-// pool, so it is not served any more.
+// abandon deletes a zone. Designate forgets the zone, but leaves it on the servers of its pool. Here the server is the
+// pool, so the zone is no longer served.
 func (c *call) abandon() (reply, error) {
 	_, _, err := c.dropZone(c.ownZoneShared)
 	return noContent, err
 }
 
-// dropZone deletes the zone that find returns inside the commit.
+// dropZone deletes the zone that find returns inside the commit. It reads the zone before too, because the number of
+// its sets decides how it is committed.
 func (c *call) dropZone(find func(store.View) (zone.Zone, bool, error)) (z zone.Zone, shared bool, err error) {
 	if z, err = viewed(c, c.ownZone); err != nil {
 		return z, false, err
@@ -221,7 +228,7 @@ func (c *call) dropZone(find func(store.View) (zone.Zone, bool, error)) (z zone.
 		if z, shared, err = find(tx.View); err != nil {
 			return err
 		}
-		if err := c.mayDelete(tx.View, z, shared); err != nil {
+		if err := c.checkDelete(tx.View, z, shared); err != nil {
 			return err
 		}
 		return removeZone(tx, z.ID)

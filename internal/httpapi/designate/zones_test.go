@@ -35,26 +35,34 @@ func TestZoneRules(t *testing.T) {
 		{"email without @", `{"name":"e.example.org.","email":"example.org"}`, 400, "invalid_object"},
 		{"email with two @", `{"name":"e.example.org.","email":"a@b@example.org"}`, 400, "invalid_object"},
 		{"email with a final dot", `{"name":"e.example.org.","email":"a@example.org."}`, 400, "invalid_object"},
-		{"masters of a primary", `{"name":"e.example.org.","email":"a@example.org","masters":["192.0.2.1"]}`, 400, "invalid_object"},
+		{"masters of a primary", `{"name":"e.example.org.","email":"a@example.org","masters":["192.0.2.1"]}`, 400,
+			"invalid_object"},
 		{"ttl below the range", `{"name":"e.example.org.","email":"a@example.org","ttl":-1}`, 400, "invalid_object"},
 		{"ttl above the range", `{"name":"e.example.org.","email":"a@example.org","ttl":2147483648}`, 400, "invalid_object"},
 		{"ttl no number", `{"name":"e.example.org.","email":"a@example.org","ttl":"60"}`, 400, "invalid_object"},
 		{"ttl below the minimum", `{"name":"e.example.org.","email":"a@example.org","ttl":9}`, 400, "invalid_ttl"},
-		{"long description", `{"name":"e.example.org.","email":"a@example.org","description":"` + strings.Repeat("x", 161) + `"}`, 400, "invalid_object"},
+		{"long description", `{"name":"e.example.org.","email":"a@example.org","description":"` + strings.Repeat("x", 161) +
+			`"}`, 400, "invalid_object"},
 		{"unknown kind", `{"name":"e.example.org.","email":"a@example.org","type":"TERTIARY"}`, 400, "invalid_object"},
 		{"secondary without masters", `{"name":"e.example.org.","type":"SECONDARY"}`, 400, "invalid_object"},
-		{"secondary with email", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@example.org"}`, 400, "invalid_object"},
-		{"secondary with bad master", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:0"]}`, 400, "invalid_object"},
-		{"secondary of a host", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:53","ns.example.org"]}`, 400, "invalid_object"},
+		{"secondary with email",
+			`{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1"],"email":"a@example.org"}`, 400,
+			"invalid_object"},
+		{"secondary with bad master", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:0"]}`, 400,
+			"invalid_object"},
+		{"secondary of a host", `{"name":"e.example.org.","type":"SECONDARY","masters":["192.0.2.1:53","ns.example.org"]}`,
+			400, "invalid_object"},
 		{"catalog", `{"name":"e.example.org.","type":"CATALOG"}`, 400, "bad_request"},
-		{"other pool", `{"name":"e.example.org.","email":"a@example.org","pool_id":"00000000-0000-4000-8000-000000000000"}`, 404, "pool_not_found"},
+		{"other pool", `{"name":"e.example.org.","email":"a@example.org","pool_id":"00000000-0000-4000-8000-000000000000"}`,
+			404, "pool_not_found"},
 		{"read-only key", `{"name":"e.example.org.","email":"a@example.org","serial":1}`, 400, "invalid_object"},
 		{"taken", `{"name":"TAKEN.example.org.","email":"a@example.org"}`, 409, "duplicate_zone"},
 		{"inside another project's", `{"name":"x.bob.test.","email":"a@example.org"}`, 403, "illegal_child"},
 		{"around another project's", `{"name":"carol.test.","email":"a@example.org"}`, 403, "illegal_parent"},
 		{"inside one's own", `{"name":"x.taken.example.org.","email":"a@example.org"}`, 201, ""},
 		{"around one's own", `{"name":"example.org.","email":"a@example.org"}`, 201, ""},
-		{"underscore and ttl 10", `{"name":"_x.example.net.","email":"a.b.c@example.org","ttl":10,"description":null}`, 201, ""},
+		{"underscore and ttl 10", `{"name":"_x.example.net.","email":"a.b.c@example.org","ttl":10,"description":null}`, 201,
+			""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,15 +101,16 @@ func TestZoneFirstSets(t *testing.T) {
 	if serial() != before {
 		t.Error("a description stepped the serial")
 	}
-	for _, body := range []string{`{"name":"other.org."}`, `{"type":"SECONDARY"}`, `{"attributes":{"a":"b"}}`, `{"serial":5}`, `{"ttl":null}`, `{"masters":["192.0.2.1"]}`} {
+	for _, body := range []string{`{"name":"other.org."}`, `{"type":"SECONDARY"}`, `{"attributes":{"a":"b"}}`,
+		`{"serial":5}`, `{"ttl":null}`, `{"masters":["192.0.2.1"]}`} {
 		if res := s.as(alice, 400, "PATCH "+z, body); res.str("type") != "invalid_object" {
 			t.Errorf("PATCH %s = %s", body, res.Body)
 		}
 	}
-	s.as(alice, 200, "PATCH "+z, `{"name":"example.org.","type":"PRIMARY","ttl":600}`) // what it has already
+	s.as(alice, 200, "PATCH "+z, `{"name":"example.org.","type":"PRIMARY","ttl":600}`) // the current values
 }
 
-// Case 32: two changes in one second have two serials.
+// TestSerialsDiffer checks that two changes in one second have different serials.
 func TestSerialsDiffer(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
