@@ -12,15 +12,15 @@ import (
 	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
-// MaxAppD is the largest descriptor in bytes: far above any real one, and small enough to be parsed at once.
+// MaxAppD is the largest descriptor in bytes: far larger than real ones, and small enough to parse in memory.
 const MaxAppD = 1 << 20
 
-// appD is what is read of a descriptor.
+// appD holds the parts of a descriptor that this package uses.
 type appD struct {
-	ID    scalar     `json:"appDId" yaml:"appDId"`
-	Name  scalar     `json:"appName" yaml:"appName"`
-	Rules []appDRule `json:"appDNSRule" yaml:"appDNSRule"`
-	Spelt []appDRule `json:"-" yaml:"appDnsRule"` // as EdgeGallery has it; JSON does not tell the case of letters apart
+	ID       scalar     `json:"appDId" yaml:"appDId"`
+	Name     scalar     `json:"appName" yaml:"appName"`
+	Rules    []appDRule `json:"appDNSRule" yaml:"appDNSRule"`
+	AltRules []appDRule `json:"-" yaml:"appDnsRule"` // EdgeGallery's spelling; encoding/json ignores case
 }
 
 type appDRule struct {
@@ -33,12 +33,12 @@ type appDRule struct {
 	Grant    scalar `json:"grantedDomain" yaml:"grantedDomain"`
 }
 
-// scalar is a value of any type, so that a wrong one can be told together with its place.
+// scalar is a value of any type. It lets ParseAppD report a value of a wrong type with the name of its field.
 type scalar struct {
 	text   string
 	given  bool
 	number bool
-	wrong  bool // a list, a map, true or false
+	wrong  bool // the value is a list, a map or a boolean
 }
 
 func (s *scalar) UnmarshalJSON(b []byte) error {
@@ -68,11 +68,11 @@ func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// ParseAppD reads the DNS rules of an application descriptor (MEC 010-2, appDNSRule), in JSON or YAML. What it does not
-// know it leaves alone. Errors in a rule are FieldErrors such as "appDNSRule[2].ipAddress".
+// ParseAppD reads the DNS rules of an application descriptor (ETSI MEC 010-2, appDNSRule) in JSON or YAML. It ignores
+// members that it does not know. Errors in a rule are FieldErrors with a field such as "appDNSRule[2].ipAddress".
 func ParseAppD(b []byte) ([]Rule, error) {
 	if len(b) > MaxAppD {
-		return nil, fmt.Errorf("descriptor is larger than %d octets", MaxAppD)
+		return nil, fmt.Errorf("descriptor is larger than %d bytes", MaxAppD)
 	}
 	var d appD
 	var err error
@@ -86,13 +86,13 @@ func ParseAppD(b []byte) ([]Rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("descriptor is neither JSON nor YAML with a list appDNSRule: %w", err)
 	}
-	if d.Rules != nil && d.Spelt != nil {
+	if d.Rules != nil && d.AltRules != nil {
 		return nil, errors.New("descriptor has both appDNSRule and appDnsRule: keep one of them")
 	}
 	if d.Rules == nil {
-		d.Rules = d.Spelt
+		d.Rules = d.AltRules
 	}
-	if d.Rules == nil && !d.ID.given && !d.Name.given { // another file by mistake would take all rules away
+	if d.Rules == nil && !d.ID.given && !d.Name.given { // a wrong file would delete all rules of the application
 		return nil, errors.New("descriptor has none of appDId, appName and appDNSRule")
 	}
 	rules := make([]Rule, len(d.Rules))
@@ -100,7 +100,7 @@ func ParseAppD(b []byte) ([]Rule, error) {
 	for i, w := range d.Rules {
 		rules[i], err = w.rule()
 		if err == nil && seen[rules[i].ID] {
-			err = fieldErr("dnsRuleId", "%q is there twice", rules[i].ID)
+			err = fieldErr("dnsRuleId", "%q occurs twice", rules[i].ID)
 		}
 		if err != nil {
 			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), err)

@@ -9,7 +9,8 @@ import (
 
 const jsonAppD = `{"appDId": "d1", "appName": "demo", "virtualComputeDescriptor": {"virtualCpu": {"numVirtualCpu": 2}},
  "appDNSRule": [
-  {"dnsRuleId": "r1", "domainName": "www.example.com", "ipAddressType": "IP_V4", "ipAddress": "192.0.2.1", "ttl": 30, "later": [1]},
+  {"dnsRuleId": "r1", "domainName": "www.example.com", "ipAddressType": "IP_V4", "ipAddress": "192.0.2.1", "ttl": 30,
+   "later": [1]},
   {"dnsRuleId": "r2", "domainName": "www.example.com", "ipAddressType": "IP_V6", "ipAddress": "2001:db8::1"}]}`
 
 const yamlAppD = `
@@ -27,20 +28,22 @@ appDNSRule:
 
 func TestParseAppD(t *testing.T) {
 	rules, err := mec.ParseAppD([]byte(jsonAppD))
-	if err != nil || len(rules) != 2 || rules[0].ID != "r1" || *rules[0].TTL != 30 || rules[1].TTL != nil || rules[1].Addr.String() != "2001:db8::1" {
+	if err != nil || len(rules) != 2 || rules[0].ID != "r1" || *rules[0].TTL != 30 || rules[1].TTL != nil ||
+		rules[1].Addr.String() != "2001:db8::1" {
 		t.Errorf("JSON: %+v, %v", rules, err)
 	}
 	rules, err = mec.ParseAppD([]byte(yamlAppD))
 	if err != nil || len(rules) != 2 || rules[0].ID != "7" || *rules[0].TTL != 30 || rules[1].State != mec.Inactive {
 		t.Errorf("YAML: %+v, %v", rules, err)
 	}
-	for _, doc := range []string{jsonAppD, yamlAppD} { // as EdgeGallery spells it
+	for _, doc := range []string{jsonAppD, yamlAppD} { // with EdgeGallery's spelling of the key
 		rules, err := mec.ParseAppD([]byte(strings.Replace(doc, "appDNSRule", "appDnsRule", 1)))
 		if err != nil || len(rules) != 2 {
 			t.Errorf("appDnsRule: %+v, %v", rules, err)
 		}
 	}
-	for _, none := range []string{`{"appDId": "d1"}`, `{"appDId": "d1", "appDNSRule": null}`, `{"appDNSRule": []}`, "appDNSRule: []\n", "appName: x\n"} {
+	for _, none := range []string{`{"appDId": "d1"}`, `{"appDId": "d1", "appDNSRule": null}`, `{"appDNSRule": []}`,
+		"appDNSRule: []\n", "appName: x\n"} {
 		if rules, err := mec.ParseAppD([]byte(none)); err != nil || len(rules) != 0 {
 			t.Errorf("%s = %v, %v, want no rules", none, rules, err)
 		}
@@ -60,12 +63,16 @@ func TestParseAppDRefuses(t *testing.T) {
 		{wrap(good + `,"state":["ACTIVE"]`), "appDNSRule[0].state"},
 		{wrap(`"dnsRuleId":"r"`), "appDNSRule[0].domainName"},
 		{"appDNSRule:\n- dnsRuleId: r\n  domainName: [a]\n", "appDNSRule[0].domainName"},
-		{"appDNSRule:\n- dnsRuleId: r\n  domainName: a.example\n  ipAddressType: IP_V4\n  ipAddress: 192.0.2.1\n  ttl: '?'\n", "appDNSRule[0].ttl"},
-		{wrap(good + `,"ttl":30,"ttl":31`), ""}, {wrap(good + `,"ipaddress":"192.0.2.2"`), ""}, // twice: others may read the first
+		{"appDNSRule:\n- dnsRuleId: r\n  domainName: a.example\n  ipAddressType: IP_V4\n  ipAddress: 192.0.2.1\n  ttl: '?'\n",
+			"appDNSRule[0].ttl"},
+		// a duplicate key: another parser may read the first value
+		{wrap(good + `,"ttl":30,"ttl":31`), ""}, {wrap(good + `,"ipaddress":"192.0.2.2"`), ""},
 		{`{"appDNSRule":[],"appDNSRule":[{` + good + `}]}`, ""}, {`{"appDNSRule":[],"appDnsRule":[{` + good + `}]}`, ""},
 		{"appDNSRule: []\nappDNSRule: []\n", ""}, {"appDNSRule: []\nappDnsRule: []\n", ""},
-		{"appDNSRule:\n- {dnsRuleId: r, domainName: a.example, ipAddressType: IP_V4, ipAddress: 192.0.2.1, ttl: 30, ttl: 31}\n", ""},
-		{"", ""}, {" \n", ""}, {"[]", ""}, {`{"appDNSRule":{}}`, ""}, {`{"appDNSRule":[`, ""}, {"a: [", ""}, {"just text", ""},
+		{"appDNSRule:\n- {dnsRuleId: r, domainName: a.example, ipAddressType: IP_V4, ipAddress: 192.0.2.1, " +
+			"ttl: 30, ttl: 31}\n", ""},
+		{"", ""}, {" \n", ""}, {"[]", ""}, {`{"appDNSRule":{}}`, ""}, {`{"appDNSRule":[`, ""}, {"a: [", ""},
+		{"just text", ""},
 		{"{}", ""}, {`{"appDNSRule": null}`, ""}, {"apiVersion: v1\nkind: ConfigMap\n", ""},
 		{strings.Repeat(" ", 1<<20) + "{}", ""},
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// BenchmarkCalls is each call with 10,000 applications of 10 rules in the store, and reports the 99th percentile.
+// BenchmarkCalls measures each call with 10,000 applications of 10 rules in the store, and reports the 99th percentile.
 func BenchmarkCalls(b *testing.B) {
 	const apps, rules = 10_000, 10
 	g := start(b, mec.Options{})
 	var wg sync.WaitGroup
-	for w := range 64 { // together, so that they share durable steps
+	for w := range 64 { // concurrent, so that commits share an fsync
 		wg.Go(func() {
 			for a := w; a < apps; a += 64 {
 				var list []mec.Rule
@@ -50,7 +50,8 @@ func BenchmarkCalls(b *testing.B) {
 		},
 		"states": func(i int) error { _, err := g.SetStates(b.Context(), actor, app(i), state(i), nil); return err },
 		"create and terminate": func(i int) error {
-			if _, err := g.Create(b.Context(), actor, rule(b, fmt.Sprintf("new%d", i), "r new.example.com 192.0.2.1"), nil); err != nil {
+			if _, err := g.Create(b.Context(), actor, rule(b, fmt.Sprintf("new%d", i), "r new.example.com 192.0.2.1"),
+				nil); err != nil {
 				return err
 			}
 			_, err := g.Terminate(b.Context(), actor, fmt.Sprintf("new%d", i))

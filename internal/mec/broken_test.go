@@ -11,12 +11,12 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// breakable is a store whose disk can be full, or slow.
+// breakable is a store whose disk can be full or slow.
 type breakable struct {
 	store.Store
-	full atomic.Bool
-	slow atomic.Int64 // nanoseconds of an update
-	look func()       // called with each row that is written, and when all are on the disk; set before the store is used
+	full    atomic.Bool
+	slow    atomic.Int64 // the duration of an update in nanoseconds
+	onWrite func()       // called before each row is written and after the commit
 }
 
 func (b *breakable) Update(fn func(store.Writer) error) error {
@@ -24,26 +24,27 @@ func (b *breakable) Update(fn func(store.Writer) error) error {
 		return store.ErrUnavailable
 	}
 	time.Sleep(time.Duration(b.slow.Load()))
-	if b.look == nil {
+	if b.onWrite == nil {
 		return b.Store.Update(fn)
 	}
-	err := b.Store.Update(func(w store.Writer) error { return fn(watched{w, b.look}) })
-	b.look()
+	err := b.Store.Update(func(w store.Writer) error { return fn(watched{w, b.onWrite}) })
+	b.onWrite()
 	return err
 }
 
-// watched is a writer that somebody looks at.
+// watched is a writer that calls onWrite before each row.
 type watched struct {
 	store.Writer
-	look func()
+	onWrite func()
 }
 
 func (w watched) Put(t store.Table, key, value []byte) error {
-	w.look()
+	w.onWrite()
 	return w.Writer.Put(t, key, value)
 }
 
-// While the store takes no changes, answers stay; what has to be done by itself is done when it takes them again.
+// TestStoreUnavailable checks that answers stay while the store accepts no changes, and that expiries, tasks and
+// deliveries are made up for later.
 func TestStoreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &breakable{}
@@ -74,7 +75,7 @@ func TestStoreUnavailable(t *testing.T) {
 	})
 }
 
-// A start with a full disk serves what there is, and ends what has to end later.
+// TestOpenUnavailable checks that a start with a full disk serves the stored rules, and removes expired ones later.
 func TestOpenUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, t.TempDir()+"/db", mec.Options{}, false)

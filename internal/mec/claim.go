@@ -15,66 +15,67 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// claim is an owner's wish for a name and type to have some addresses.
+// claim states that an owner wants a name and type to have some addresses.
 type claim struct {
 	App     string       `json:"o,omitempty"` // empty: the platform
 	Rule    string       `json:"r,omitempty"`
 	Addrs   []netip.Addr `json:"a"` // sorted
-	TTL     uint32       `json:"t"` // as served
+	TTL     uint32       `json:"t"` // the TTL in answers
 	Balance bool         `json:"b,omitempty"`
 }
 
 func (c claim) sameOwner(o claim) bool { return c.App == o.App && c.Rule == o.Rule }
 
-// agrees reports whether two claims can be answered together. When every pair of claims agrees, all have the same
-// addresses or all say loadBalance.
+// agrees reports whether two claims can be served together. When every pair of claims agrees, all have the same
+// addresses or all allow loadBalance.
 func (c claim) agrees(o claim) bool {
 	return c.Balance && o.Balance || slices.Equal(c.Addrs, o.Addrs)
 }
 
-// claimKey is what is claimed.
+// claimKey identifies the record set that is claimed.
 type claimKey struct {
 	zone, name dnsname.Name
 	typ        rr.Type
 }
 
-// id needs no separators: names in wire form tell where they end.
+// id returns the key of the claims in the store. It needs no separators: a name in wire form ends with a zero byte.
 func (k claimKey) id() string {
 	return string([]byte{byte(k.typ >> 8), byte(k.typ)}) + k.zone.Wire() + k.name.Wire()
 }
 
-// ledger collects what one edit claims and gives up. Only what it leaves behind is judged, so an edit can swap names.
-type ledger struct {
-	tx     *publish.Tx
-	pages  map[claimKey]*page
-	order  []*page
-	judged func(claims int) // nil: nobody counts them
+// claimEdit collects the claims that one edit adds and removes. apply checks only the result, so one edit can swap
+// names.
+type claimEdit struct {
+	tx      *publish.Tx
+	sets    map[claimKey]*claimSet
+	order   []*claimSet
+	checked func(claims int) // called with the number of claims that were checked; may be nil
 }
 
-// page is the claims on one key: as they were, and as they will be.
-type page struct {
+// claimSet holds the claims on one key, before and after the edit.
+type claimSet struct {
 	key      claimKey
 	was, now []claim
-	made     []claim // by this edit
+	made     []claim // the claims that this edit adds
 }
 
-func (l *ledger) page(k claimKey) (*page, error) {
-	if p := l.pages[k]; p != nil {
+func (l *claimEdit) set(k claimKey) (*claimSet, error) {
+	if p := l.sets[k]; p != nil {
 		return p, nil
 	}
-	p := &page{key: k}
+	p := &claimSet{key: k}
 	if err := l.tx.Object(store.KindMECClaims, k.id(), &p.was); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	p.now = slices.Clone(p.was)
-	l.pages[k] = p
+	l.sets[k] = p
 	l.order = append(l.order, p)
 	return p, nil
 }
 
-// put makes or changes the claim of an owner.
-func (l *ledger) put(k claimKey, c claim) error {
-	p, err := l.page(k)
+// put adds or changes the claim of an owner.
+func (l *claimEdit) put(k claimKey, c claim) error {
+	p, err := l.set(k)
 	if err != nil {
 		return err
 	}
@@ -84,23 +85,23 @@ func (l *ledger) put(k claimKey, c claim) error {
 	return nil
 }
 
-// drop gives up the claim of an owner.
-func (l *ledger) drop(k claimKey, owner claim) error {
-	p, err := l.page(k)
+// drop removes the claim of an owner.
+func (l *claimEdit) drop(k claimKey, owner claim) error {
+	p, err := l.set(k)
 	if err == nil {
 		p.drop(owner)
 	}
 	return err
 }
 
-func (p *page) drop(owner claim) {
+func (p *claimSet) drop(owner claim) {
 	p.now = slices.DeleteFunc(p.now, owner.sameOwner)
 	p.made = slices.DeleteFunc(p.made, owner.sameOwner)
 }
 
-// settle judges all pages and writes the changed ones, with the record sets that they add up to. Sets go first, so that an
-// overlay is neither removed nor made for nothing.
-func (l *ledger) settle() error {
+// apply checks all claims, and writes the changed ones with the record sets that follow from them. It removes empty
+// overlays last, so that an overlay which is empty only for a moment is not removed and created again.
+func (l *claimEdit) apply() error {
 	emptied := map[dnsname.Name]zone.Zone{}
 	for _, p := range l.order {
 		slices.SortFunc(p.now, func(a, b claim) int {
@@ -108,12 +109,12 @@ func (l *ledger) settle() error {
 		})
 		same := len(p.now) == len(p.was) && (len(p.now) == 0 || reflect.DeepEqual(p.now, p.was))
 		if !same {
-			if err := p.judge(); err != nil {
+			if err := p.check(); err != nil {
 				return err
 			}
 		}
-		if l.judged != nil {
-			l.judged(len(p.made))
+		if l.checked != nil {
+			l.checked(len(p.made))
 		}
 		if same {
 			continue
@@ -137,7 +138,7 @@ func (l *ledger) settle() error {
 	return nil
 }
 
-func (p *page) judge() error {
+func (p *claimSet) check() error {
 	if len(p.now) > maxClaims && len(p.now) > len(p.was) {
 		return &LimitError{"claims on one name and type", maxClaims}
 	}
@@ -151,7 +152,7 @@ func (p *page) judge() error {
 	return nil
 }
 
-func (l *ledger) write(p *page, z zone.Zone) error {
+func (l *claimEdit) write(p *claimSet, z zone.Zone) error {
 	id := p.key.id()
 	if len(p.now) == 0 {
 		if err := l.tx.DeleteObject(store.KindMECClaims, id); err != nil {
@@ -179,8 +180,8 @@ func (l *ledger) write(p *page, z zone.Zone) error {
 	return err
 }
 
-// removeEmpty removes an overlay when it has no sets left.
-func (l *ledger) removeEmpty(z zone.Zone) error {
+// removeEmpty removes an overlay that has no record sets left.
+func (l *claimEdit) removeEmpty(z zone.Zone) error {
 	empty := true
 	err := l.tx.RecordSets(z.ID, func(zone.RecordSet) (bool, error) {
 		empty = false

@@ -11,19 +11,19 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Ids of the rows of store.KindMECState.
+// The ids of the rows of store.KindMECState.
 const (
 	stateApps = "apps"
 	stateFeed = "feed"
 )
 
-// appRow is what must be known of an application without reading what it has.
+// appRow holds the counters and flags of an application. They answer questions about it without reading its rules.
 type appRow struct {
 	Name          string   `json:"n,omitempty"`
 	Rules         int      `json:"r,omitempty"`
 	Subscriptions int      `json:"s,omitempty"`
 	Tasks         []string `json:"t,omitempty"` // oldest first
-	Running       string   `json:"w,omitempty"` // the one that is not at its end
+	Running       string   `json:"w,omitempty"` // the task that has not ended
 	Configured    bool     `json:"c,omitempty"`
 }
 
@@ -31,16 +31,16 @@ func (a appRow) empty() bool {
 	return a.Rules == 0 && a.Subscriptions == 0 && len(a.Tasks) == 0 && !a.Configured
 }
 
-// edit is one commit of the service: rows that many of its steps change are written once, at the end.
+// edit is one commit of the service. Rows that several steps of an edit change are written once, at the end.
 type edit struct {
 	s      *Service
 	tx     *publish.Tx
-	claims *ledger
+	claims *claimEdit
 	apps   map[string]*appEdit
 	feed   *feedRow
-	timed  bool // the end of a rule was written
+	timed  bool // the edit stored the expiry of a rule
 
-	checked func(rules int) // counts those that were found good; nil: nobody counts
+	checked func(rules int) // called with the number of rules that were checked; may be nil
 }
 
 type appEdit struct {
@@ -48,14 +48,14 @@ type appEdit struct {
 	old, dirty bool
 }
 
-// commit runs fn and finishes what it began, in one commit, then wakes those who wait for such changes.
+// commit runs fn and writes its result in one commit. Then it wakes the goroutines that wait for events or expiries.
 func (s *Service) commit(ctx context.Context, actor store.Actor, fn func(*edit) error) error {
 	if err := s.listNames(ctx); err != nil {
 		return err
 	}
 	var e *edit
 	err := s.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
-		e = &edit{s: s, tx: tx, claims: &ledger{tx: tx, pages: map[claimKey]*page{}}, apps: map[string]*appEdit{}}
+		e = &edit{s: s, tx: tx, claims: &claimEdit{tx: tx, sets: map[claimKey]*claimSet{}}, apps: map[string]*appEdit{}}
 		if err := fn(e); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *Service) commit(ctx context.Context, actor store.Actor, fn func(*edit) 
 }
 
 func (e *edit) finish() error {
-	if err := e.claims.settle(); err != nil {
+	if err := e.claims.apply(); err != nil {
 		return err
 	}
 	for id, a := range e.apps {
@@ -88,7 +88,7 @@ func (e *edit) finish() error {
 	return nil
 }
 
-// app is an application's row, to be changed in place and marked dirty.
+// app returns the row of an application. Callers change the row itself and set dirty.
 func (e *edit) app(id string) (*appEdit, error) {
 	if a := e.apps[id]; a != nil {
 		return a, nil
@@ -103,7 +103,7 @@ func (e *edit) app(id string) (*appEdit, error) {
 	return a, nil
 }
 
-// finishApp writes an application's row and keeps count of the applications.
+// finishApp writes the row of an application and updates the number of applications.
 func (e *edit) finishApp(id string, a *appEdit) error {
 	if !a.dirty || !a.old && a.empty() {
 		return nil
@@ -130,7 +130,7 @@ func (e *edit) finishApp(id string, a *appEdit) error {
 	return e.tx.PutObject(store.KindMECState, stateApps, n)
 }
 
-// prepare gives a rule what its owner left open, and checks what depends on the moment.
+// prepare sets the fields of a rule that its owner did not set, and checks the expiry against the current time.
 func (e *edit) prepare(was *Rule, r Rule) (Rule, error) {
 	if err := CheckApp(r.App); err != nil {
 		return r, err
@@ -158,7 +158,7 @@ func (e *edit) prepare(was *Rule, r Rule) (Rule, error) {
 	return r, nil
 }
 
-// putRule makes a rule, or changes it when there was one. An equal one is no change.
+// putRule creates a rule when was is nil, and changes was otherwise. A rule with equal content is not written.
 func (e *edit) putRule(was *Rule, r Rule) (Rule, error) {
 	r, err := e.prepare(was, r)
 	if err != nil {
@@ -219,7 +219,7 @@ func (e *edit) countRule(app string, by int) error {
 
 func ruleKey(r Rule) claimKey { return claimKey{dnsname.Root, r.Name, r.Type()} }
 
-// claim writes what follows from a rule besides its row.
+// claim adds the claim and the expiry of a rule.
 func (e *edit) claim(r Rule) error {
 	if r.State == Active {
 		c := claim{r.App, r.ID, []netip.Addr{r.Addr}, servedTTL(r.TTL), r.LoadBalance}
@@ -234,7 +234,7 @@ func (e *edit) claim(r Rule) error {
 	return e.tx.PutObject(store.KindMECExpiry, expiryID(r), expiryRow{App: r.App, Rule: r.ID})
 }
 
-// release takes that back.
+// release removes the claim and the expiry of a rule.
 func (e *edit) release(r Rule) error {
 	if r.State == Active {
 		if err := e.claims.drop(ruleKey(r), claim{App: r.App, Rule: r.ID}); err != nil {
@@ -250,7 +250,7 @@ func (e *edit) release(r Rule) error {
 func readRule(v store.View, app, id string) (Rule, error) {
 	var row ruleRow
 	if err := v.Object(store.KindMECRule.Of(app), id, &row); err != nil {
-		return Rule{}, absent(err, "rule %s", id)
+		return Rule{}, wrapNotFound(err, "rule %s", id)
 	}
 	return row.rule(app, id), nil
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Besides the errors below, calls return store.ErrNotFound, store.ErrExists, store.ErrUnavailable, and what the caller's
-// own function returned.
+// Besides the errors below, methods of Service return store.ErrNotFound, store.ErrExists, store.ErrUnavailable, and the
+// errors of functions that the caller passes.
 
-// FieldError says that a value cannot be taken, and which. Field is its name on the wire: "domainName", "ttl",
+// FieldError is the error for an invalid value. Field is its name in the API, such as "domainName", "ttl" or
 // "appDNSRule[2].ipAddress".
 type FieldError struct {
 	Field string
@@ -25,7 +25,7 @@ func fieldErr(field, format string, a ...any) error {
 	return &FieldError{field, fmt.Sprintf(format, a...)}
 }
 
-// In puts a FieldError's field below another one: In("appDNSRule[2]", err). Other errors stay as they are.
+// In prefixes the field of a FieldError with a parent: In("appDNSRule[2]", err). It returns other errors unchanged.
 func In(parent string, err error) error {
 	if f, ok := errors.AsType[*FieldError](err); ok {
 		return &FieldError{parent + "." + f.Field, f.Msg}
@@ -33,21 +33,21 @@ func In(parent string, err error) error {
 	return err
 }
 
-// absent names what a store.ErrNotFound is about. Other errors stay as they are.
-func absent(err error, format string, a ...any) error {
+// wrapNotFound adds a description to store.ErrNotFound. It returns other errors unchanged.
+func wrapNotFound(err error, format string, a ...any) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf(format+": %w", append(a, store.ErrNotFound)...)
 	}
 	return err
 }
 
-// ConflictError says that a claim does not agree with what another owner claims for the same name and type. Its text
-// tells an application no more than it may know: that there is another one.
+// ConflictError is the error for a claim that contradicts the claim of another owner on the same name and type. Error
+// does not name another application, because applications must not learn about each other.
 type ConflictError struct {
 	Name      dnsname.Name
 	Type      rr.Type
-	App       string // who could not have the name; empty for the platform
-	OtherApp  string // who has it; empty for the platform
+	App       string // the application that was refused; empty for the platform
+	OtherApp  string // the application that has the name; empty for the platform
 	OtherRule string
 }
 
@@ -62,7 +62,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s has other %s addresses from %s", e.Name, e.Type, other)
 }
 
-// Detail is the text for the platform, which may know every owner.
+// Detail returns the text for the platform, which may know every owner.
 func (e *ConflictError) Detail() string {
 	other := "rule " + e.OtherRule + " of application " + e.OtherApp
 	if e.OtherApp == "" {
@@ -71,7 +71,7 @@ func (e *ConflictError) Detail() string {
 	return fmt.Sprintf("%s has other %s addresses from %s", e.Name, e.Type, other)
 }
 
-// LimitError says that there are as many of something as may be.
+// LimitError is the error for a number that has reached its limit.
 type LimitError struct {
 	What  string // "rules of an application" ...
 	Limit int
@@ -81,16 +81,16 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the limit of %d %s is reached", e.Limit, e.What)
 }
 
-// GapError says that events after the one a watcher asked to go on from are not kept any more, or that the store never had
-// it. The watcher goes on with the oldest that is kept.
+// GapError is the error for a watcher whose next event was dropped from the feed, or never existed. The watcher
+// continues with the oldest event in the feed.
 type GapError struct {
-	After  uint64 // what was asked for
-	Oldest uint64 // what comes next
+	After  uint64 // the event after which the watcher wanted to continue
+	Oldest uint64 // the event that comes next
 }
 
 func (e *GapError) Error() string {
-	return fmt.Sprintf("events after %d are not all kept; the oldest is %d", e.After, e.Oldest)
+	return fmt.Sprintf("some events after %d are no longer available; the oldest is %d", e.After, e.Oldest)
 }
 
-// ErrTaskRunning says that a task of the application must end first.
+// ErrTaskRunning is the error for a task that cannot begin before another task of the application has ended.
 var ErrTaskRunning = errors.New("a task of this application is still running")

@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// EventKind says what happened to a rule.
+// EventKind is what happened to a rule.
 type EventKind string
 
 // The kinds of events.
@@ -23,13 +23,13 @@ const (
 
 // Event is one change of one rule.
 type Event struct {
-	Seq  uint64 // steps by one with every event of the store; the token to go on from
+	Seq  uint64 // increases by one with every event; a watcher resumes after it
 	Time time.Time
 	Kind EventKind
-	Rule Rule // as it is now, or was last
+	Rule Rule // the rule after the change, or before its deletion
 }
 
-// eventRow is an event in the store, under its number.
+// eventRow is an event in the store. Its key is the number of the event.
 type eventRow struct {
 	Time time.Time `json:"w"`
 	Kind EventKind `json:"k"`
@@ -40,7 +40,7 @@ type eventRow struct {
 
 func eventID(seq uint64) string { return fmt.Sprintf("%016x", seq) }
 
-// feedRow says which events are kept. Last is one less than First when there are none.
+// feedRow holds the range of events in the feed. Last is one less than First when the feed is empty.
 type feedRow struct {
 	First uint64 `json:"f"`
 	Last  uint64 `json:"l"`
@@ -55,8 +55,8 @@ func readFeed(v store.View) (feedRow, error) {
 	return f, err
 }
 
-// event adds to the feed and cuts it to its bound: by two at most, so that a smaller bound is reached in time and not at
-// the cost of one edit.
+// event adds an event to the feed and drops the oldest events beyond the bound. It drops at most two, so that after a
+// reduction of the bound no single edit pays for all surplus events.
 func (e *edit) event(kind EventKind, r Rule) error {
 	if e.feed == nil {
 		f, err := readFeed(e.tx.View)
@@ -85,22 +85,22 @@ func readEvent(v store.View, seq uint64) (Event, error) {
 	return Event{seq, row.Time, row.Kind, row.Rule.rule(row.App, row.ID)}, err
 }
 
-// Newest is the number of the newest event, 0 when there was none: to watch from now on.
+// Newest returns the number of the newest event, or 0 before the first one. Watch from there to see only new events.
 func (s *Service) Newest() (uint64, error) {
 	f, err := publish.Read(s.pub, readFeed)
 	return f.Last, err
 }
 
-// Watcher reads events in the order of their commits. It holds nothing up: it reads from the store at its own pace, and when
-// it is too slow, learns of it by a GapError.
+// Watcher reads events in the order of their commits. It reads from the store at its own pace and blocks nobody. When
+// it is too slow for the feed, Next returns a GapError.
 type Watcher struct {
 	s    *Service
 	app  string
-	next uint64 // 0: the oldest that is kept
+	next uint64 // 0: the oldest event in the feed
 }
 
-// Watch reads the events of an application, or of all when app is empty, that come after the one with number after; 0 is
-// before all that are kept.
+// Watch returns a watcher for the events of an application, or of all applications when app is empty. It begins with
+// the event that follows the number after; 0 means the oldest event in the feed.
 func (s *Service) Watch(app string, after uint64) *Watcher {
 	w := &Watcher{s: s, app: app}
 	if after > 0 {
@@ -109,13 +109,14 @@ func (s *Service) Watch(app string, after uint64) *Watcher {
 	return w
 }
 
-// Bounds on what one call reads, because a read transaction keeps the store from using its free pages again.
+// Bounds on the rows that one call reads: while a read transaction is open, the store cannot reuse free pages.
 const (
 	watchEvents = 256
 	watchRows   = 2048
 )
 
-// Next waits until there are events, and returns some of them. After a GapError, or the end of ctx, it may be called again.
+// Next blocks until there are events, and returns some of them. It may be called again after a GapError, or after the
+// end of ctx.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		changed := w.s.changed.wait()
@@ -134,7 +135,7 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// read takes what there is, and tells whether it stopped before the end.
+// read returns the next events. more reports that it stopped at a bound before the end of the feed.
 func (w *Watcher) read() (events []Event, more bool, err error) {
 	err = w.s.pub.View(func(v store.View) error {
 		f, err := readFeed(v)

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// collect reads n events, in words.
+// collect reads n events and returns them as text.
 func collect(t testing.TB, w *mec.Watcher, n int) []string {
 	t.Helper()
 	var out []string
@@ -41,7 +41,8 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.delete("app1", "a")
-	all := []string{"1 CREATED app1/a ACTIVE", "2 CREATED app2/b INACTIVE", "3 UPDATED app1/a INACTIVE", "4 DELETED app1/a INACTIVE"}
+	all := []string{"1 CREATED app1/a ACTIVE", "2 CREATED app2/b INACTIVE", "3 UPDATED app1/a INACTIVE",
+		"4 DELETED app1/a INACTIVE"}
 	check := func(w *mec.Watcher, want []string) {
 		t.Helper()
 		if diff := cmp.Diff(want, collect(t, w, len(want))); diff != "" {
@@ -51,7 +52,7 @@ func TestEvents(t *testing.T) {
 	check(g.Watch("", 0), all)
 	check(g.Watch("", 2), all[2:])
 	check(g.Watch("app2", 0), all[1:2])
-	g = g.again(mec.Options{}) // the numbers go on
+	g = g.again(mec.Options{}) // the numbers continue
 	check(g.Watch("", 3), all[3:])
 	g.create("app1", "a a.example.com 192.0.2.1")
 	check(g.Watch("", 4), []string{"5 CREATED app1/a ACTIVE"})
@@ -84,7 +85,7 @@ func TestEventGap(t *testing.T) {
 	}
 }
 
-// Watchers see all events of many writers in one order, the same for all.
+// TestWatchWhileWriting checks that all watchers see the events of many writers in the same order.
 func TestWatchWhileWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, mec.Options{})
@@ -97,7 +98,8 @@ func TestWatchWhileWriting(t *testing.T) {
 		for w := range writers {
 			wg.Go(func() {
 				for i := range each {
-					if err := g.tryCreate(fmt.Sprintf("app%d", w), fmt.Sprintf("r%d n%d-%d.example.com 192.0.2.1", i, w, i)); err != nil {
+					if err := g.tryCreate(fmt.Sprintf("app%d", w),
+						fmt.Sprintf("r%d n%d-%d.example.com 192.0.2.1", i, w, i)); err != nil {
 						t.Error(err)
 					}
 				}

@@ -11,19 +11,19 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// expiryRow leads from a time to the rule that ends then, or to the task that is deleted then.
+// expiryRow is the value under a time: the rule that expires, or the task that is deleted, at that time.
 type expiryRow struct {
 	App  string `json:"a"`
 	Rule string `json:"r,omitempty"`
 	Task string `json:"t,omitempty"`
 
-	id string // of the row
+	id string // the key of the row
 }
 
-// keepTask is how long a task is kept after its end.
+// keepTask is how long an ended task can still be read.
 const keepTask = 7 * 24 * time.Hour
 
-// expiryID sorts by time. NUL is in no id, so two rules never share one.
+// expiryID returns a key that sorts by time. Ids never contain NUL, so no two rules have the same key.
 func expiryID(r Rule) string {
 	return fmt.Sprintf("%016x\x00%s\x00%s", uint64(r.ExpiresAt.UnixMicro()), r.App, r.ID)
 }
@@ -32,10 +32,11 @@ func taskExpiryID(t Task) string {
 	return fmt.Sprintf("%016x\x00\x00%s", uint64(t.Ended.Add(keepTask).UnixMicro()), t.ID)
 }
 
-// expiryBatch is how many rules one commit ends, so that other edits need not wait for thousands.
+// expiryBatch bounds the rules that one commit removes, so that other edits do not wait for thousands.
 const expiryBatch = 256
 
-// due lists rules whose time has come, the longest ended first, and tells when the next one ends: zero when none will.
+// due returns up to expiryBatch rows that have expired, oldest first. If it returns all of them, next is the time of
+// the next expiry, or zero when there is none.
 func (s *Service) due(now time.Time) (rows []expiryRow, next time.Time, err error) {
 	err = s.pub.View(func(v store.View) error {
 		return v.EachObject(store.KindMECExpiry, func(id string, value []byte) (bool, error) {
@@ -58,14 +59,14 @@ func (s *Service) due(now time.Time) (rows []expiryRow, next time.Time, err erro
 	return rows, next, err
 }
 
-// expire removes the rules and tasks whose time has come.
+// expire removes the rules and tasks that have expired.
 func (s *Service) expire(ctx context.Context) error {
 	for {
 		rows, _, err := s.due(time.Now())
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		err = s.commit(ctx, own, func(e *edit) error {
+		err = s.commit(ctx, ownActor, func(e *edit) error {
 			e.tx.Note("rules have expired")
 			for _, row := range rows {
 				if row.Task != "" {
@@ -82,7 +83,7 @@ func (s *Service) expire(ctx context.Context) error {
 					return err
 				}
 				if r.ExpiresAt.IsZero() || r.ExpiresAt.After(e.tx.Now()) {
-					continue // prolonged in the meantime
+					continue // extended in the meantime
 				}
 				if err := e.deleteRule(r, ruleExpired); err != nil {
 					return err
@@ -99,7 +100,7 @@ func (s *Service) expire(ctx context.Context) error {
 	}
 }
 
-// forgetTask deletes a task whose time is over, if it still exists.
+// forgetTask deletes an expired task, if it still exists.
 func (e *edit) forgetTask(row expiryRow) error {
 	if err := e.forget(store.KindMECExpiry, row.id); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (e *edit) forgetTask(row expiryRow) error {
 	return nil
 }
 
-// forget deletes an object that may be gone already.
+// forget deletes an object. It is no error if the object does not exist.
 func (e *edit) forget(kind store.Kind, id string) error {
 	if err := e.tx.DeleteObject(kind, id); !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -125,19 +126,21 @@ func (e *edit) forget(kind store.Kind, id string) error {
 	return nil
 }
 
-// Timers run on the monotonic clock and rules end by the wall clock: lookAgain is how late a rule may end after somebody
-// has set the clock. A store that takes no changes is asked again after retryStore.
+// Timers run on the monotonic clock, but rules expire by the wall clock. maxExpiryWait bounds how late a rule can
+// expire after an administrator has set the wall clock. retryStore is the wait before a new attempt when the store
+// accepts no changes.
 const (
-	lookAgain  = time.Minute
-	retryStore = time.Second
+	maxExpiryWait = time.Minute
+	retryStore    = time.Second
 )
 
+// runExpiry removes rules and tasks when they expire, until ctx ends.
 func (s *Service) runExpiry(ctx context.Context) error {
 	for ctx.Err() == nil {
 		changed := s.expires.wait()
-		wait, err := s.expireAndLook(ctx)
+		wait, err := s.expireDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.opts.Log.Warn("expired rules are still served", "error", err)
+			s.opts.Log.Warn("expired rules could not be removed and are still served", "error", err)
 			sleep(ctx, retryStore)
 			continue
 		}
@@ -150,8 +153,8 @@ func (s *Service) runExpiry(ctx context.Context) error {
 	return nil
 }
 
-// expireAndLook removes what has expired and tells when to do so again.
-func (s *Service) expireAndLook(ctx context.Context) (time.Duration, error) {
+// expireDue removes everything that has expired and returns how long to wait for the next expiry.
+func (s *Service) expireDue(ctx context.Context) (time.Duration, error) {
 	if err := s.expire(ctx); err != nil {
 		return 0, err
 	}
@@ -160,10 +163,10 @@ func (s *Service) expireAndLook(ctx context.Context) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case len(rows) > 0: // since expire has looked
+	case len(rows) > 0: // expired after expire has returned
 		return 0, nil
 	case next.IsZero():
-		return lookAgain, nil
+		return maxExpiryWait, nil
 	}
-	return min(lookAgain, next.Sub(now)), nil
+	return min(maxExpiryWait, next.Sub(now)), nil
 }

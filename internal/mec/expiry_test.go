@@ -27,9 +27,10 @@ func TestExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// c is prolonged, then has no end at all.
+		// c is extended, then its expiry is removed.
 		for _, end := range []time.Time{time.Now().Add(time.Hour), {}} {
-			_, err := g.Update(t.Context(), actor, "app1", "c", func(r mec.Rule) (mec.Rule, error) { r.ExpiresAt = end; return r, nil })
+			_, err := g.Update(t.Context(), actor, "app1", "c",
+				func(r mec.Rule) (mec.Rule, error) { r.ExpiresAt = end; return r, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +55,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// A rule whose time comes while another one's end is being written does not wait for the next look at the clock.
+// TestExpiryMeanwhile checks that a rule which expires while another is being removed does not wait for maxExpiryWait.
 func TestExpiryMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &breakable{}
@@ -85,7 +86,7 @@ func TestExpiryAcrossRestart(t *testing.T) {
 		}
 		g.stop()
 		time.Sleep(2 * time.Minute)
-		g = open(t, g.path, mec.Options{}, false) // Open alone ends it
+		g = open(t, g.path, mec.Options{}, false) // Open alone removes it
 		g.wantAnswer("a.example.com.", rr.TypeA, "refused")
 		g.wantAnswer("b.example.com.", rr.TypeA, "30 192.0.2.1")
 		g.delete("app1", "b")

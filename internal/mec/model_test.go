@@ -16,8 +16,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// model is the obvious form of the service: all rules and records in maps, and the answers worked out from all of them
-// after every step.
+// model is a simple implementation of the service: it has all rules and records in maps, and computes all answers from
+// them after every step.
 type model struct {
 	rules   map[[2]string]mec.Rule // by application and id
 	records map[string]mec.Record  // by zone, name and type
@@ -53,7 +53,8 @@ func recordKey(r mec.Record) string { return fmt.Sprint(r.Zone, r.Name, r.Type) 
 
 func (m *model) clone() *model { return &model{maps.Clone(m.rules), maps.Clone(m.records)} }
 
-// answer is what is served for a key, by the words of design 005; ok is false when the claims do not agree.
+// answer returns the answer for a key by docs/designs/005-overlay-zones.md. agree is false when the claims contradict
+// each other.
 func (m *model) answer(z, n dnsname.Name, t rr.Type) (text string, agree bool) {
 	type wish struct {
 		addrs   []string
@@ -109,7 +110,7 @@ var (
 	modelTypes = []rr.Type{rr.TypeA, rr.TypeAAAA}
 )
 
-// agrees reports whether all claims do.
+// agrees reports whether all claims agree.
 func (m *model) agrees() bool {
 	for _, z := range modelZones {
 		for _, n := range modelNames {
@@ -123,7 +124,7 @@ func (m *model) agrees() bool {
 	return true
 }
 
-// served is every answer: the most specific zone with the name has all its types.
+// served returns every answer. The most specific zone with a name answers for all types of the name.
 func (m *model) served() map[string]string {
 	out := map[string]string{}
 	for _, name := range modelNames {
@@ -148,7 +149,7 @@ func (m *model) served() map[string]string {
 	return out
 }
 
-// player makes random steps on the service and on the model.
+// player applies random steps to the service and to the model.
 type player struct {
 	*rig
 	t   *testing.T
@@ -163,17 +164,19 @@ func (p *player) id() string  { return pick(p, "r0", "r1", "r2") }
 
 func (p *player) rule() mec.Rule {
 	words := p.id() + " " + pick(p, modelNames...) + " " + pick(p, "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
-	return rule(p.t, p.app(), words+pick(p, "", " ttl=20", " ttl=40")+pick(p, "", " lb", " lb")+pick(p, " ACTIVE", " ACTIVE", " INACTIVE"))
+	return rule(p.t, p.app(), words+pick(p, "", " ttl=20", " ttl=40")+pick(p, "", " lb", " lb")+pick(p, " ACTIVE",
+		" ACTIVE", " INACTIVE"))
 }
 
 func (p *player) record() mec.Record {
 	r := record(p.t, pick(p, ". n0.example.com A 25 192.0.2.1", ". n0.example.com A 25 192.0.2.1 192.0.2.2",
-		". n2.example.org AAAA 25 2001:db8::1", "example.com n0.example.com A 35 192.0.2.3", "example.com n1.example.com AAAA 35 2001:db8::3"))
+		". n2.example.org AAAA 25 2001:db8::1", "example.com n0.example.com A 35 192.0.2.3",
+		"example.com n1.example.com AAAA 35 2001:db8::3"))
 	r.LoadBalance = p.rnd.IntN(2) == 0
 	return r
 }
 
-// try makes a step of the service and the same step of the model, which is kept only when its claims agree.
+// try applies a step to the service and to a copy of the model. It keeps the copy only when its claims agree.
 func (p *player) try(what string, real func() error, plain func(*model) outcome) {
 	p.t.Helper()
 	next := p.m.clone()
@@ -192,7 +195,8 @@ func (p *player) try(what string, real func() error, plain func(*model) outcome)
 func (p *player) step() string {
 	ctx, r, app, rec := p.t.Context(), p.rule(), p.app(), p.record()
 	key := [2]string{r.App, r.ID}
-	what := pick(p, "create", "create", "update", "update", "state", "delete", "states", "replace", "terminate", "put record", "delete record")
+	what := pick(p, "create", "create", "update", "update", "state", "delete", "states", "replace", "terminate",
+		"put record", "delete record")
 	switch what {
 	case "create":
 		p.try(what, func() error { _, err := p.Create(ctx, actor, r, nil); return err }, func(m *model) outcome {
@@ -234,14 +238,15 @@ func (p *player) step() string {
 			return ok
 		})
 	case "states":
-		p.try(what, func() error { _, err := p.SetStates(ctx, actor, app, r.State, nil); return err }, func(m *model) outcome {
-			for k, have := range m.rules {
-				if have.State = r.State; k[0] == app {
-					m.rules[k] = have
+		p.try(what, func() error { _, err := p.SetStates(ctx, actor, app, r.State, nil); return err },
+			func(m *model) outcome {
+				for k, have := range m.rules {
+					if have.State = r.State; k[0] == app {
+						m.rules[k] = have
+					}
 				}
-			}
-			return ok
-		})
+				return ok
+			})
 	case "replace", "terminate":
 		p.replace(what, app)
 	case "put record":
@@ -261,7 +266,7 @@ func (p *player) step() string {
 	return what
 }
 
-// replace gives an application other rules, or none.
+// replace replaces all rules of an application, possibly by none.
 func (p *player) replace(what, app string) {
 	p.t.Helper()
 	var rules []mec.Rule
@@ -304,7 +309,8 @@ func (p *player) check(what string) {
 func TestModel(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			p := &player{start(t, mec.Options{}), t, rand.New(rand.NewPCG(seed, 5)), &model{map[[2]string]mec.Rule{}, map[string]mec.Record{}}}
+			p := &player{start(t, mec.Options{}), t, rand.New(rand.NewPCG(seed, 5)),
+				&model{map[[2]string]mec.Rule{}, map[string]mec.Record{}}}
 			counts := map[string]int{}
 			for i := range 200 {
 				what := p.step()

@@ -12,17 +12,17 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// toASCII maps a name as browsers do before they look it up (UTS 46), because it is browsers and their like that will ask.
-// Characters beside letters, digits and hyphens are judged by checkLabels, which knows "_" and "*".
+// toASCII maps a name like browsers before a lookup (UTS 46), because browsers are the clients that resolve it. It
+// accepts other characters than letters, digits and hyphens: checkLabels checks them, and allows "_" and "*".
 var toASCII = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
 
-// parseDomain reads the name of a rule or record: with final dot or without, in any case, with U-labels or A-labels,
-// perhaps with a wildcard in front.
+// parseDomain parses the name of a rule or record: with or without the final dot, in upper or lower case, with U-labels
+// or A-labels (RFC 5890), and optionally with a wildcard as first label.
 func parseDomain(field, s string) (dnsname.Name, error) {
 	if s == "" {
 		return dnsname.Name{}, fieldErr(field, "is missing")
 	}
-	if !utf8.ValidString(s) { // idna would read a replacement character, and make one name of many
+	if !utf8.ValidString(s) { // idna would replace invalid bytes, and so map different names to one
 		return dnsname.Name{}, fieldErr(field, "%.80q is not UTF-8", s)
 	}
 	ascii := s
@@ -42,11 +42,11 @@ func parseDomain(field, s string) (dnsname.Name, error) {
 	return n, nil
 }
 
-// checkLabels refuses what no resolver asks for: a URL, an address, a name with blanks. Escapes are refused with them,
-// for a host has none. Lengths are dnsname's to judge.
+// checkLabels refuses text that no resolver asks for: a URL, an address, a name with spaces. It refuses escapes too,
+// because host names have none. dnsname.Parse checks the lengths.
 func checkLabels(field, s string) error {
 	if s == "" {
-		return fieldErr(field, "the root is no name of an application")
+		return fieldErr(field, "the root cannot be the name of an application")
 	}
 	if _, err := netip.ParseAddr(s); err == nil {
 		return fieldErr(field, "%q is an address, not a name", s)
@@ -57,7 +57,8 @@ func checkLabels(field, s string) error {
 		}
 		for _, c := range []byte(label) {
 			if c != '-' && c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-				return fieldErr(field, "%.80q has %q in it; labels have letters, digits, hyphens and underscores, and the first may be *", s, c)
+				return fieldErr(field, "%.80q contains %q; labels have letters, digits, hyphens and underscores, and the "+
+					"first may be *", s, c)
 			}
 		}
 		if strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
@@ -67,7 +68,7 @@ func checkLabels(field, s string) error {
 	return nil
 }
 
-// parseAddr reads an address that a client could connect to.
+// parseAddr parses an address that a client could connect to.
 func parseAddr(field, s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	switch {
@@ -80,7 +81,8 @@ func parseAddr(field, s string) (netip.Addr, error) {
 	case a.Is4In6():
 		return a, fieldErr(field, "%s is an IPv4 address in IPv6 form: give %s", a, a.Unmap())
 	}
-	// An application in the edge has a private address, and may be on the client's own host.
+	// Private and loopback addresses are allowed: an edge application has a private address, and may run on the client's
+	// own host.
 	if c := (specialaddr.Table{}).Classes(a) & (specialaddr.Unspecified | specialaddr.Multicast | specialaddr.Reserved |
 		specialaddr.Metadata); c != 0 {
 		return a, fieldErr(field, "%s is %s", a, c)

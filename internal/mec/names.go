@@ -9,12 +9,12 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// The names of all rules, of their grants and of the platform's records are rows of store.KindMECName, in the order of
-// names. A rule that is not active is among them: a zone that somebody creates meanwhile would silence it for good.
-// Without these rows the creation of a zone would read every rule of every application.
+// store.KindMECName has a row for the name of every rule, grant and record of the platform, in the order of names. Rows
+// for inactive rules are included: otherwise a tenant could create a zone that silences such a rule for good. Without
+// these rows the creation of a zone would have to read every rule of every application.
 //
-// The id of a row is the key of the name, a NUL, which no key of a name below goes on with, what the name is for, and the
-// owner.
+// The key of a row is the key of the name, a NUL, one of the letters below, and the owner. The keys of names below it
+// do not continue with a NUL, so they are different.
 const (
 	forRule   = "r"
 	forRecord = "p"
@@ -25,7 +25,7 @@ func nameKey(n dnsname.Name) string { return string(n.AppendKey(nil)) }
 
 func nameRow(n dnsname.Name, what, owner string) string { return nameKey(n) + "\x00" + what + owner }
 
-// nameRows returns the rows of a rule.
+// nameRows returns the keys of the rows of a rule.
 func (r Rule) nameRows() []string {
 	owner := r.App + "\x00" + r.ID
 	rows := []string{nameRow(r.Name, forRule, owner)}
@@ -39,8 +39,8 @@ func (r Record) nameRow() string {
 	return nameRow(r.Name, forRecord, string([]byte{byte(r.Type >> 8), byte(r.Type)})+r.Zone.Wire())
 }
 
-// moveNames writes the rows of a rule and deletes those that it had. Either may be nil. A rule that keeps its names, such
-// as one that gets another state, writes nothing.
+// moveNames deletes the rows of the rule was and writes those of next. Either may be nil. It writes nothing when the
+// names are equal, as after a change of the state.
 func (e *edit) moveNames(was, next *Rule) error {
 	if was != nil && next != nil && was.Name == next.Name && was.Grant == next.Grant {
 		return nil
@@ -62,8 +62,8 @@ func (e *edit) moveNames(was, next *Rule) error {
 	return nil
 }
 
-// UsesNames reports whether a zone of this name would answer for names that the platform uses: names of rules and records
-// at or below it, names that a wildcard of the platform stands for, and names in a domain that the platform granted.
+// UsesNames reports whether a zone with this name would answer for names that the platform uses. These are the names of
+// rules and records at or below it, names that a wildcard of the platform covers, and names in a granted domain.
 func UsesNames(v store.View, zoneName dnsname.Name) (bool, error) {
 	if used, err := hasRow(v, nameKey(zoneName)); used || err != nil {
 		return used, err
@@ -78,7 +78,7 @@ func UsesNames(v store.View, zoneName dnsname.Name) (bool, error) {
 	return false, nil
 }
 
-// hasRow reports whether the id of a row begins with prefix.
+// hasRow reports whether the key of a row begins with prefix.
 func hasRow(v store.View, prefix string) (found bool, err error) {
 	err = v.EachObjectAfter(store.KindMECName, prefix, func(id string, _ []byte) (bool, error) {
 		found = strings.HasPrefix(id, prefix)
@@ -87,15 +87,15 @@ func hasRow(v store.View, prefix string) (found bool, err error) {
 	return found, err
 }
 
-// listNames writes the rows for a store of an older version, which has rules or records and no rows for their names. Every
-// commit waits for it: a store that took no changes when it was opened gets its rows before the first change.
+// listNames writes the rows for a store of an older version, which has rules or records but no rows for their names.
+// Every commit calls it first. So a store that accepted no changes in Open gets its rows before the first change.
 func (s *Service) listNames(ctx context.Context) error {
 	if s.listed.Load() {
 		return nil
 	}
 	missing, err := publish.Read(s.pub, unlistedNames)
 	if err == nil && len(missing) > 0 {
-		err = s.pub.Commit(ctx, own, func(tx *publish.Tx) error {
+		err = s.pub.Commit(ctx, ownActor, func(tx *publish.Tx) error {
 			missing, err := unlistedNames(tx.View) // again: rules may have changed since
 			for _, id := range missing {
 				if err == nil {
@@ -111,7 +111,7 @@ func (s *Service) listNames(ctx context.Context) error {
 	return err
 }
 
-// unlistedNames returns the rows of all rules and records, unless the store has rows already.
+// unlistedNames returns the keys of the rows of all rules and records, or none if the store has rows already.
 func unlistedNames(v store.View) (ids []string, err error) {
 	if listed, err := hasRow(v, ""); listed || err != nil {
 		return nil, err

@@ -20,23 +20,26 @@ func (g *rig) wantUsed(want bool, zones ...string) {
 	}
 }
 
-// A zone must not take a name of the platform, also while the rule for it is switched off.
+// TestUsesNames checks that names of the platform are in use, also while their rule is inactive.
 func TestUsesNames(t *testing.T) {
 	g := start(t, mec.Options{})
 	g.wantUsed(false, "example.com.", "com.")
 	g.create("app1", "lobby lobby.game.example.com 192.0.2.1")
 	g.create("app1", "off off.example.net 192.0.2.1 INACTIVE")
 	g.create("app2", "rooms *.rooms.example.org 192.0.2.1")
-	if err := g.PutRecords(t.Context(), actor, []mec.Record{record(t, "example.edu. www.example.edu. A 30 192.0.2.1")}); err != nil {
+	if err := g.PutRecords(t.Context(), actor,
+		[]mec.Record{record(t, "example.edu. www.example.edu. A 30 192.0.2.1")}); err != nil {
 		t.Fatal(err)
 	}
 	used := []string{"lobby.game.example.com.", "game.example.com.", "example.com.", "off.example.net.", "example.net.",
-		"rooms.example.org.", "one.rooms.example.org.", "a.one.rooms.example.org.", "example.org.", "www.example.edu.", "example.edu."}
-	free := []string{"a.lobby.game.example.com.", "xample.com.", "ff.example.net.", "a.example.net.", "xrooms.example.org.", "a.example.edu."}
+		"rooms.example.org.", "one.rooms.example.org.", "a.one.rooms.example.org.", "example.org.", "www.example.edu.",
+		"example.edu."}
+	free := []string{"a.lobby.game.example.com.", "xample.com.", "ff.example.net.", "a.example.net.",
+		"xrooms.example.org.", "a.example.edu."}
 	g.wantUsed(true, used...)
 	g.wantUsed(false, free...)
 
-	// The rule moves, switches and goes.
+	// The rule changes its name, changes its state and is deleted.
 	if err := g.setState("app1", "lobby", mec.Inactive); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,8 @@ func TestUsesNames(t *testing.T) {
 	}
 	g.wantUsed(false, "example.com.", "lobby.game.example.com.")
 	g.wantUsed(true, "example.info.")
-	if err := g.DeleteRecord(t.Context(), actor, dnsname.MustParse("example.edu."), dnsname.MustParse("www.example.edu."), rr.TypeA); err != nil {
+	if err := g.DeleteRecord(t.Context(), actor, dnsname.MustParse("example.edu."), dnsname.MustParse("www.example.edu."),
+		rr.TypeA); err != nil {
 		t.Fatal(err)
 	}
 	g.delete("app1", "lobby")
@@ -60,7 +64,7 @@ func TestUsesNames(t *testing.T) {
 	g.wantUsed(true, "example.net.")
 }
 
-// A granted domain is the application's, with all names that it has not chosen yet.
+// TestGrantedNamesAreUsed checks that all names in a granted domain are in use, also those without a rule.
 func TestGrantedNamesAreUsed(t *testing.T) {
 	g := start(t, mec.Options{})
 	granted := rule(t, "app1", "r a.game.example.com 192.0.2.1")
@@ -70,7 +74,8 @@ func TestGrantedNamesAreUsed(t *testing.T) {
 	}
 	g.wantUsed(true, "b.game.example.com.", "x.b.game.example.com.", "game.example.com.", "example.com.")
 	g.wantUsed(false, "b.example.com.", "ygame.example.com.")
-	_, err := g.Update(t.Context(), actor, "app1", "r", func(r mec.Rule) (mec.Rule, error) { r.Grant = dnsname.Name{}; return r, nil })
+	_, err := g.Update(t.Context(), actor, "app1", "r",
+		func(r mec.Rule) (mec.Rule, error) { r.Grant = dnsname.Name{}; return r, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +83,7 @@ func TestGrantedNamesAreUsed(t *testing.T) {
 	g.wantUsed(true, "a.game.example.com.", "game.example.com.")
 }
 
-// A store of an older version has no rows of names: they are written when it is opened.
+// TestNamesOfAnOlderStore checks that Open writes the rows of names for a store of an older version.
 func TestNamesOfAnOlderStore(t *testing.T) {
 	g := start(t, mec.Options{})
 	g.create("app1", "r a.example.com 192.0.2.1 INACTIVE")
@@ -116,7 +121,8 @@ func TestParseGrant(t *testing.T) {
 			t.Errorf("grantedDomain %q: %v, %v", good, r.Grant, err)
 		}
 	}
-	for _, bad := range []string{".", "*.game.example.com", "other.example.com", "ame.example.com", "a b", "b.a.game.example.com"} {
+	for _, bad := range []string{".", "*.game.example.com", "other.example.com", "ame.example.com", "a b",
+		"b.a.game.example.com"} {
 		draft.Grant = bad
 		_, err := mec.ParseRule(draft)
 		wantField(t, err, "grantedDomain")

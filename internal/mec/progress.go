@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// progress is how far the tasks are that are worked on. The store has only how they began and ended: to write each step there
-// would make what it tells of late, and the steps are inside one commit.
-type progress struct{ of sync.Map } // the phase of each by its id; only the one who works on a task writes it
+// progress holds the progress of running tasks in memory. The store has only their beginning and their end: all steps
+// happen inside one commit, and writing each step would delay the task.
+type progress struct{ of sync.Map } // phases by task id; only the worker of a task writes its phase
 
-// phase is a task on its way. Its steps are: each rule was checked beside all others, all is on the disk, it is served.
+// phase is the progress of a running task. It has a step for the check of each rule, one for the write to disk, and one
+// for the publication of the new answers.
 type phase struct{ checked, rules int }
 
 func (p phase) percent(steps int) int { return steps * 100 / (p.rules + 2) }
 
-// begin is for a task with so many rules that is begun, perhaps again.
+// begin starts, or restarts, the progress of a task with the given number of rules.
 func (p *progress) begin(task string, rules int) { p.of.Store(task, phase{rules: rules}) }
 
-// check counts rules that were found good.
+// check adds rules that have passed their checks.
 func (p *progress) check(task string, rules int) {
 	at, _ := p.get(task)
 	at.checked += rules
@@ -33,7 +34,8 @@ func (p *progress) get(task string) (phase, bool) {
 	return at, ok
 }
 
-// shown is a task as it is told: a row that says success is on the disk a moment before it is served.
+// shown returns the task that clients see while it runs. A stored success is still shown as running: the row is on disk
+// a moment before the new answers are served.
 func (p phase) shown(t Task) Task {
 	switch t.State {
 	case processing:

@@ -12,21 +12,22 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// TestTaskProgress looks at a task with each row that it writes: its steps come in order, each when it is reached, and it has
-// succeeded when it is served, not when it is on the disk.
+// TestTaskProgress reads a task whenever its commit writes a row. The steps must come in order, and the task must
+// succeed when its rules are served, not when they are on disk.
 func TestTaskProgress(t *testing.T) {
 	tests := []struct {
 		name  string
 		rules []string
 		want  []string
 	}{
-		{"rules", []string{"a a.example.com 192.0.2.1", "b b.example.com 192.0.2.2 INACTIVE", "c c.example.com 192.0.2.3"}, []string{
-			"PROCESSING 0 0 of 3 rules checked refused",
-			"PROCESSING 20 1 of 3 rules checked refused", // the one that claims nothing
-			"PROCESSING 40 2 of 3 rules checked refused",
-			"PROCESSING 60 3 of 3 rules checked refused",
-			"PROCESSING 80 written refused",
-			"SUCCESS 100  30 192.0.2.1"}},
+		{"rules", []string{"a a.example.com 192.0.2.1", "b b.example.com 192.0.2.2 INACTIVE", "c c.example.com 192.0.2.3"},
+			[]string{
+				"PROCESSING 0 0 of 3 rules checked refused",
+				"PROCESSING 20 1 of 3 rules checked refused", // the inactive rule, which has no claim
+				"PROCESSING 40 2 of 3 rules checked refused",
+				"PROCESSING 60 3 of 3 rules checked refused",
+				"PROCESSING 80 written refused",
+				"SUCCESS 100  30 192.0.2.1"}},
 		{"one name", []string{"a a.example.com 192.0.2.1", "b a.example.com 192.0.2.1"}, []string{
 			"PROCESSING 0 0 of 2 rules checked refused",
 			"PROCESSING 50 2 of 2 rules checked refused",
@@ -36,10 +37,11 @@ func TestTaskProgress(t *testing.T) {
 			"PROCESSING 0 0 of 0 rules checked refused",
 			"PROCESSING 50 written refused",
 			"SUCCESS 100  refused"}},
-		{"a conflict", []string{"a a.example.com 192.0.2.1", "b taken.example.com 192.0.2.2", "c c.example.com 192.0.2.1"}, []string{
-			"PROCESSING 0 0 of 3 rules checked refused",
-			"PROCESSING 20 1 of 3 rules checked refused",
-			"FAILURE 0 taken.example.com. has other A addresses from rule x of application app2 refused"}},
+		{"a conflict", []string{"a a.example.com 192.0.2.1", "b taken.example.com 192.0.2.2", "c c.example.com 192.0.2.1"},
+			[]string{
+				"PROCESSING 0 0 of 3 rules checked refused",
+				"PROCESSING 20 1 of 3 rules checked refused",
+				"FAILURE 0 taken.example.com. has other A addresses from rule x of application app2 refused"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,7 +50,7 @@ func TestTaskProgress(t *testing.T) {
 				var g *rig
 				var id atomic.Value
 				var got []string
-				look := func() {
+				read := func() {
 					task, err := g.Task(id.Load().(string))
 					if err != nil {
 						t.Error(err)
@@ -58,9 +60,9 @@ func TestTaskProgress(t *testing.T) {
 						got = append(got, text)
 					}
 				}
-				disk.look = func() {
+				disk.onWrite = func() {
 					if id.Load() != nil {
-						look()
+						read()
 					}
 				}
 				g = openOn(t, t.TempDir()+"/db", mec.Options{}, false, disk)
@@ -76,9 +78,9 @@ func TestTaskProgress(t *testing.T) {
 					}
 				}()
 				synctest.Wait()
-				look()
+				read()
 				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("the task was told as (-want +got):\n%s", diff)
+					t.Errorf("the states of the task (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -12,20 +12,20 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Record is a record set that the platform put into an overlay zone through the server management API.
+// Record is a record set that the platform wrote into an overlay zone through the server management API.
 type Record struct {
 	Zone        dnsname.Name
 	Name        dnsname.Name
 	Type        rr.Type // A or AAAA
-	TTL         *uint32 // as given; nil: defaultTTL
+	TTL         *uint32 // as the client gave it; nil: defaultTTL
 	Addrs       []netip.Addr
-	LoadBalance bool // may stand beside other addresses of other owners who say so too
+	LoadBalance bool // the name may have addresses of other owners too, if they also set it
 	Updated     time.Time
 }
 
 // RecordDraft is a record as a client writes it.
 type RecordDraft struct {
-	Zone        string // may be empty: "."
+	Zone        string // empty: "."
 	Name        string
 	Type        string
 	Class       string // IN, or empty
@@ -34,10 +34,11 @@ type RecordDraft struct {
 	LoadBalance bool
 }
 
-// maxAddrs is how many addresses one record has: more do not fit a UDP message of 4096 octets, and a client tries but a few.
+// maxAddrs bounds the addresses of a record: more do not fit into a UDP message of 4096 bytes, and a client tries only
+// a few.
 const maxAddrs = 256
 
-// ParseRecord checks a draft and makes a record of it. Errors are FieldErrors with the names of the management API.
+// ParseRecord checks a draft and returns its record. Errors are FieldErrors with the names of the management API.
 func ParseRecord(d RecordDraft) (Record, error) {
 	r := Record{LoadBalance: d.LoadBalance}
 	var err error
@@ -66,14 +67,14 @@ func ParseRecord(d RecordDraft) (Record, error) {
 			return Record{}, err
 		}
 		if addrType(a) != r.Type {
-			return Record{}, fieldErr(field, "%s is no address for type %s", a, r.Type)
+			return Record{}, fieldErr(field, "%s is not an address of type %s", a, r.Type)
 		}
 		r.Addrs = append(r.Addrs, a)
 	}
 	return r, nil
 }
 
-// ParseZone reads the name of an overlay zone; empty is ".".
+// ParseZone parses the name of an overlay zone. An empty name is ".".
 func ParseZone(s string) (dnsname.Name, error) {
 	if s == "" || s == "." {
 		return dnsname.Root, nil
@@ -85,7 +86,7 @@ func ParseZone(s string) (dnsname.Name, error) {
 	return n, err
 }
 
-// ParseRecordKey reads the name and type by which a path names a record.
+// ParseRecordKey parses the name and type that identify a record in a path.
 func ParseRecordKey(name, typ string) (dnsname.Name, rr.Type, error) {
 	n, err := parseDomain("name", name)
 	if err != nil {
@@ -102,15 +103,15 @@ func ParseRecordKey(name, typ string) (dnsname.Name, rr.Type, error) {
 	return n, 0, fieldErr("type", "%.20q is neither A nor AAAA", typ)
 }
 
-// recordRow is a record in the store, under its zone, name and type.
+// recordRow is a record in the store. Its key is its zone, name and type.
 type recordRow struct {
 	TTL     *uint32      `json:"t,omitempty"`
-	Addrs   []netip.Addr `json:"a"` // as given: clients compare what they read with what they wrote
+	Addrs   []netip.Addr `json:"a"` // in the order of the client, which compares what it reads with what it wrote
 	Balance bool         `json:"b,omitempty"`
 	Updated time.Time    `json:"u"`
 }
 
-// kindRecords is a kind per zone, so that a zone can be listed alone.
+// kindRecords returns the kind for the records of a zone. Each zone has its own, so that it can be listed alone.
 func kindRecords(zoneName dnsname.Name) store.Kind { return store.KindMECRecord.Of(zoneName.String()) }
 
 func recordID(n dnsname.Name, t rr.Type) string { return n.String() + "\x00" + t.String() }

@@ -12,7 +12,8 @@ import (
 
 func TestParseRecord(t *testing.T) {
 	ttl := int64(30)
-	good := mec.RecordDraft{Zone: ".", Name: "www.example.com.", Type: "A", Class: "IN", TTL: &ttl, Data: []string{"192.0.2.1"}}
+	good := mec.RecordDraft{Zone: ".", Name: "www.example.com.", Type: "A", Class: "IN", TTL: &ttl,
+		Data: []string{"192.0.2.1"}}
 	long := make([]string, 257)
 	for i := range long {
 		long[i] = fmt.Sprintf("198.51.%d.%d", i/256, i%256)
@@ -68,8 +69,8 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.wantAnswer("www.example.com.", rr.TypeA, "40 192.0.2.5") // the most specific zone
-	g.wantAnswer("www.example.com.", rr.TypeAAAA, "nodata")    // it has the name, so it has all its types
+	g.wantAnswer("www.example.com.", rr.TypeA, "40 192.0.2.5") // from the most specific zone
+	g.wantAnswer("www.example.com.", rr.TypeAAAA, "nodata")    // this zone has the name, so it answers for all types
 	g.wantAnswer("w1.example.com.", rr.TypeA, "30 192.0.2.9")
 
 	zones, err := g.Zones()
@@ -89,7 +90,7 @@ func TestRecords(t *testing.T) {
 	wantIs(t, g.CreateRecords(ctx, actor, []mec.Record{record(t, ". www.example.com A 30 192.0.2.3")}), store.ErrExists)
 	wantIs(t, g.ReplaceRecord(ctx, actor, record(t, ". none.example.com A 30 192.0.2.3")), store.ErrNotFound)
 
-	// Without a zone the one that is answered goes, then the other.
+	// Without a zone DeleteRecord deletes the record that is served, then the other.
 	if err := g.DeleteRecord(ctx, actor, dnsname.Name{}, www, rr.TypeA); err != nil {
 		t.Error(err)
 	}
@@ -135,7 +136,7 @@ func TestRecordBatch(t *testing.T) {
 	}
 	g.wantAnswer("n0.example.com.", rr.TypeA, "refused")
 
-	// The later of two stays, and the same again is no change.
+	// The later of two records is kept, and writing the same again is no change.
 	batch = []mec.Record{record(t, ". a.example.com A 30 192.0.2.1"), record(t, ". a.example.com A 30 192.0.2.2")}
 	if err := g.PutRecords(t.Context(), actor, batch); err != nil {
 		t.Fatal(err)
@@ -161,7 +162,8 @@ func (g *rig) recordAt(name string) mec.Record {
 
 func TestRecordAndRule(t *testing.T) {
 	g := start(t, mec.Options{})
-	if err := g.CreateRecords(t.Context(), actor, []mec.Record{record(t, ". www.example.com A 60 192.0.2.1")}); err != nil {
+	if err := g.CreateRecords(t.Context(), actor,
+		[]mec.Record{record(t, ". www.example.com A 60 192.0.2.1")}); err != nil {
 		t.Fatal(err)
 	}
 	err := g.tryCreate("app1", "r www.example.com 192.0.2.2")
@@ -171,7 +173,8 @@ func TestRecordAndRule(t *testing.T) {
 	g.create("app1", "r www.example.com 192.0.2.1")
 	g.wantAnswer("www.example.com.", rr.TypeA, "30 192.0.2.1")
 	wantConflict(t, g.ReplaceRecord(t.Context(), actor, record(t, ". www.example.com A 60 192.0.2.2")))
-	if err := g.DeleteRecord(t.Context(), actor, dnsname.Root, dnsname.MustParse("www.example.com."), rr.TypeA); err != nil {
+	if err := g.DeleteRecord(t.Context(), actor, dnsname.Root, dnsname.MustParse("www.example.com."),
+		rr.TypeA); err != nil {
 		t.Fatal(err)
 	}
 	g.wantAnswer("www.example.com.", rr.TypeA, "30 192.0.2.1")

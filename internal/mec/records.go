@@ -31,7 +31,7 @@ func readZones(v store.View) ([]ZoneRecords, error) {
 	return zones, err
 }
 
-// inZones calls fn for a zone, or for each that has records when it is the zero Name.
+// inZones calls fn for a zone, or for each zone with records when zoneName is the zero Name.
 func inZones(v store.View, zoneName dnsname.Name, fn func(dnsname.Name) error) error {
 	zones := []ZoneRecords{{Name: zoneName}}
 	if zoneName.IsZero() {
@@ -48,7 +48,7 @@ func inZones(v store.View, zoneName dnsname.Name, fn func(dnsname.Name) error) e
 	return nil
 }
 
-// Records lists the platform's records in a zone, or in all zones when that is the zero Name. Each is a record set.
+// Records lists the platform's records in a zone, or in all zones when zoneName is the zero Name.
 func (s *Service) Records(zoneName dnsname.Name) ([]Record, error) {
 	records := []Record{}
 	err := s.pub.View(func(v store.View) error {
@@ -73,7 +73,7 @@ func parseRecordID(id string) (dnsname.Name, rr.Type, error) {
 	return n, t, err
 }
 
-// RecordsAt lists the platform's records of one name, in a zone or, for the zero Name, in all zones.
+// RecordsAt lists the platform's records of one name in a zone, or in all zones when zoneName is the zero Name.
 func (s *Service) RecordsAt(zoneName, n dnsname.Name) ([]Record, error) {
 	records := []Record{}
 	err := s.pub.View(func(v store.View) error {
@@ -92,7 +92,8 @@ func (s *Service) RecordsAt(zoneName, n dnsname.Name) ([]Record, error) {
 	return records, err
 }
 
-// Record is one record, or store.ErrNotFound. The zero zone is the most specific that has it, which is the one answered.
+// Record returns one record, or store.ErrNotFound. For the zero zone it returns the record of the most specific zone:
+// that one is served.
 func (s *Service) Record(zoneName, n dnsname.Name, t rr.Type) (Record, error) {
 	return publish.Read(s.pub, func(v store.View) (Record, error) { return readRecord(v, zoneName, n, t) })
 }
@@ -108,15 +109,15 @@ func readRecord(v store.View, zoneName, n dnsname.Name, t rr.Type) (Record, erro
 	}
 	var row recordRow
 	err := v.Object(kindRecords(zoneName), recordID(n, t), &row)
-	return row.record(zoneName, n, t), absent(err, "record %s %s in zone %s", n, t, zoneName)
+	return row.record(zoneName, n, t), wrapNotFound(err, "record %s %s in zone %s", n, t, zoneName)
 }
 
-// PutRecords makes or replaces records, all or none. Of two for the same name and type the later stays.
+// PutRecords creates or replaces records, all or none. Of two records for the same name and type the later one is kept.
 func (s *Service) PutRecords(ctx context.Context, actor store.Actor, records []Record) error {
 	return s.writeRecords(ctx, actor, records, func(Record, bool) error { return nil })
 }
 
-// CreateRecords makes records, all or none, or returns store.ErrExists.
+// CreateRecords creates records, all or none. It returns store.ErrExists if one of them exists.
 func (s *Service) CreateRecords(ctx context.Context, actor store.Actor, records []Record) error {
 	return s.writeRecords(ctx, actor, records, func(r Record, exists bool) error {
 		if exists {
@@ -136,7 +137,8 @@ func (s *Service) ReplaceRecord(ctx context.Context, actor store.Actor, r Record
 	})
 }
 
-func (s *Service) writeRecords(ctx context.Context, actor store.Actor, records []Record, check func(r Record, exists bool) error) error {
+func (s *Service) writeRecords(ctx context.Context, actor store.Actor, records []Record,
+	check func(r Record, exists bool) error) error {
 	return s.commit(ctx, actor, func(e *edit) error {
 		e.tx.Note("write records")
 		for _, r := range records {
@@ -175,7 +177,7 @@ func (e *edit) putRecord(r Record, exists bool) error {
 	return e.claims.put(r.key(), r.claim())
 }
 
-// countRecord keeps the list of zones.
+// countRecord updates the number of records of a zone. A zone without records is removed from the list of zones.
 func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
 	var n int
 	id := zoneName.String()
@@ -188,7 +190,7 @@ func (e *edit) countRecord(zoneName dnsname.Name, by int) error {
 	return e.tx.PutObject(store.KindMECZone, id, n)
 }
 
-// DeleteRecord removes a record, or returns store.ErrNotFound. The zero zone is as for Record.
+// DeleteRecord deletes a record, or returns store.ErrNotFound. The zero zone has the same meaning as for Record.
 func (s *Service) DeleteRecord(ctx context.Context, actor store.Actor, zoneName, n dnsname.Name, t rr.Type) error {
 	return s.commit(ctx, actor, func(e *edit) error {
 		was, err := readRecord(e.tx.View, zoneName, n, t)

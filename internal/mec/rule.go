@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// State says whether a rule is answered.
+// State is whether a rule is served.
 type State string
 
 // The states of MEC 011.
@@ -23,34 +23,36 @@ const (
 	Inactive State = "INACTIVE"
 )
 
-// defaultTTL is served for rules and records that have no TTL: short, because an edge address moves with its application.
+// defaultTTL is the TTL in answers from rules and records without one. It is short, because an edge address moves with
+// its application.
 const defaultTTL = 30
 
-// Rule is a DNS rule of an application: while it is Active, its name has its address.
+// Rule is a DNS rule of an application. While it is Active, its name resolves to its address.
 type Rule struct {
 	App         string
 	ID          string
-	Domain      string       // as it was given, and is shown
-	Name        dnsname.Name // what Domain stands for
+	Domain      string       // the name as the client wrote it, for replies
+	Name        dnsname.Name // the canonical form of Domain
 	Addr        netip.Addr
-	TTL         *uint32 // as given; nil: never expires, and defaultTTL is served
-	State       State   // given empty: Active for a new rule, unchanged for an old one
+	TTL         *uint32 // as the client gave it; nil: never expires (MEC 011), and answers have defaultTTL
+	State       State   // empty in input: Active for a new rule, unchanged for an existing one
 	LoadBalance bool
-	ExpiresAt   time.Time // when the rule removes itself; zero: never
+	ExpiresAt   time.Time // when the service removes the rule; zero: never
 
-	// Grant is the domain in which the platform lets the application choose the rule's name, address and TTL. Zero, the
-	// default: the application changes the state only.
+	// Grant is the domain in which the application may choose the name, address and TTL of the rule. The platform sets it.
+	// Zero, the default: the application may change only the state.
 	Grant dnsname.Name
 
-	Version int // steps with every change; what follows is set by the Service
+	// The Service sets the following fields.
+	Version int // increases with every change
 	Created time.Time
-	Updated time.Time // zero while never updated
+	Updated time.Time // zero before the first update
 }
 
-// Type is the type of the record that the rule makes.
+// Type returns the type of the record that follows from the rule.
 func (r Rule) Type() rr.Type { return addrType(r.Addr) }
 
-// AddrType is MEC 011's word for the family of the address.
+// AddrType returns the address family in the form of MEC 011.
 func (r Rule) AddrType() string {
 	if r.Addr.Is4() {
 		return "IP_V4"
@@ -58,19 +60,20 @@ func (r Rule) AddrType() string {
 	return "IP_V6"
 }
 
-// ETag is a strong entity tag, without quotes: the same for the same content, whenever and however it came about.
+// ETag returns a strong entity tag without quotes. It depends only on the content that the owner wrote, not on versions
+// or times.
 func (r Rule) ETag() string {
 	row := r.row()
 	row.Version, row.Created, row.Updated = 0, time.Time{}, time.Time{}
 	b, err := json.Marshal([]any{r.App, r.ID, row})
 	if err != nil {
-		panic(err) // strings, numbers and times of this century
+		panic(err) // cannot happen: the row has only strings, numbers and times up to the year 9999
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
 
-// ETagOf is a strong entity tag of all rules of an application, in whatever order they come.
+// ETagOf returns a strong entity tag of a list of rules. The order of the rules does not matter.
 func ETagOf(rules []Rule) string {
 	tags := make([]string, len(rules))
 	for i, r := range rules {
@@ -81,23 +84,24 @@ func ETagOf(rules []Rule) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// sameContent reports whether two rules differ in nothing an owner wrote.
+// sameContent reports whether two rules are equal in everything that an owner writes.
 func (r Rule) sameContent(o Rule) bool { return r.ETag() == o.ETag() }
 
-// Draft is a rule as a client writes it. ParseRule makes a Rule of it.
+// Draft is a rule in the form of a client. ParseRule turns it into a Rule.
 type Draft struct {
 	ID          string // dnsRuleId
 	Domain      string // domainName
 	AddrType    string // ipAddressType: IP_V4 or IP_V6, or EdgeGallery's IPv4 and IPv6
 	Addr        string // ipAddress
 	TTL         *int64
-	State       string // may be empty, see Rule.State
+	State       string // may be empty; see Rule.State
 	LoadBalance bool
 	ExpiresAt   time.Time
 	Grant       string // grantedDomain; may be empty
 }
 
-// ParseRule checks a draft and makes a rule of it, of no application yet. Errors are FieldErrors with MEC 011's names.
+// ParseRule checks a draft and returns its rule, without an application. Errors are FieldErrors with the names of MEC
+// 011.
 func ParseRule(d Draft) (Rule, error) {
 	r := Rule{ID: d.ID, Domain: d.Domain, LoadBalance: d.LoadBalance}
 	var err error
@@ -128,7 +132,7 @@ func ParseRule(d Draft) (Rule, error) {
 	return r, nil
 }
 
-// parseGrant reads the domain that the platform grants with a rule for a name; empty is none.
+// parseGrant parses the domain that the platform grants with a rule. Empty means no grant.
 func parseGrant(s string, name dnsname.Name) (dnsname.Name, error) {
 	if s == "" {
 		return dnsname.Name{}, nil
@@ -145,8 +149,9 @@ func parseGrant(s string, name dnsname.Name) (dnsname.Name, error) {
 	return grant, nil
 }
 
-// parseExpiry brings a time into the form in which it is stored and compared. A zone can push the last hours of the year
-// 9999 into one that RFC 3339 cannot write.
+// parseExpiry converts a time to the form in which it is stored and compared: UTC, in microseconds. It checks the year
+// after the conversion, because the offset of a time zone can move a time into the year 10000, which RFC 3339 cannot
+// write.
 func parseExpiry(t time.Time) (time.Time, error) {
 	if t.IsZero() {
 		return time.Time{}, nil
@@ -158,7 +163,7 @@ func parseExpiry(t time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// ParseState reads ACTIVE or INACTIVE.
+// ParseState parses ACTIVE or INACTIVE.
 func ParseState(s string) (State, error) {
 	switch State(s) {
 	case Active, Inactive:
@@ -172,25 +177,25 @@ func ParseState(s string) (State, error) {
 // maxID bounds the ids of applications and rules: a UUID has 36 characters and EdgeGallery allows 63.
 const maxID = 128
 
-// CheckApp says whether a string can be the id of an application instance.
+// CheckApp returns an error if id cannot be the id of an application instance.
 func CheckApp(id string) error { return checkID("appInstanceId", id) }
 
-// checkID refuses what could not stand in a path, or would be mistaken for another id in a log. NUL separates ids in keys of
-// the store.
+// checkID refuses ids that cannot be part of a URL path, or that a reader of a log could confuse with another id. NUL
+// is refused too, because it separates ids in the keys of the store.
 func checkID(field, id string) error {
 	switch {
 	case id == "":
 		return fieldErr(field, "is missing")
 	case len(id) > maxID:
-		return fieldErr(field, "is longer than %d octets", maxID)
+		return fieldErr(field, "is longer than %d bytes", maxID)
 	case !utf8.ValidString(id):
 		return fieldErr(field, "is not UTF-8")
 	case id == "." || id == "..":
-		return fieldErr(field, "%q means another thing in a path", id)
+		return fieldErr(field, "%q has another meaning in a path", id)
 	}
 	for _, c := range id {
 		if c <= ' ' || c == '/' || c == '\\' || c >= 0x7f && c <= 0xa0 || c == '\u2028' || c == '\u2029' {
-			return fieldErr(field, "%q has a character that an id cannot have: %q", id, c)
+			return fieldErr(field, "%q contains %q, which an id must not have", id, c)
 		}
 	}
 	return nil
@@ -214,7 +219,8 @@ func checkFamily(kind string, a netip.Addr) error {
 	return nil
 }
 
-// parseTTL keeps what was given, up to what 32 bits hold; servedTTL makes it fit for the wire.
+// parseTTL accepts every TTL of 32 bits, so that clients read back what they wrote. servedTTL limits the TTL in
+// answers.
 func parseTTL(field string, ttl *int64) (*uint32, error) {
 	if ttl == nil {
 		return nil, nil
@@ -226,7 +232,7 @@ func parseTTL(field string, ttl *int64) (*uint32, error) {
 	return &v, nil
 }
 
-// servedTTL is the TTL on the wire. RFC 2181 §8: larger ones would be read as 0.
+// servedTTL returns the TTL in answers. It is at most rr.MaxTTL: resolvers treat larger ones as 0 (RFC 2181 §8).
 func servedTTL(ttl *uint32) uint32 {
 	if ttl == nil {
 		return defaultTTL
@@ -234,7 +240,7 @@ func servedTTL(ttl *uint32) uint32 {
 	return min(*ttl, rr.MaxTTL)
 }
 
-// ruleRow is a rule in the store, under its application and id.
+// ruleRow is a rule in the store. Its key is its application and id.
 type ruleRow struct {
 	Domain  string     `json:"d"`
 	Addr    netip.Addr `json:"a"`
@@ -255,6 +261,7 @@ func (r Rule) row() ruleRow {
 }
 
 func (w ruleRow) rule(app, id string) Rule {
-	return Rule{App: app, ID: id, Domain: w.Domain, Name: dnsname.FromCanonical(string(w.Wire)), Addr: w.Addr, TTL: w.TTL, State: w.State,
-		LoadBalance: w.Balance, ExpiresAt: w.Expires, Grant: dnsname.FromCanonical(string(w.Grant)), Version: w.Version, Created: w.Created, Updated: w.Updated}
+	return Rule{App: app, ID: id, Domain: w.Domain, Name: dnsname.FromCanonical(string(w.Wire)), Addr: w.Addr,
+		TTL: w.TTL, State: w.State, LoadBalance: w.Balance, ExpiresAt: w.Expires,
+		Grant: dnsname.FromCanonical(string(w.Grant)), Version: w.Version, Created: w.Created, Updated: w.Updated}
 }

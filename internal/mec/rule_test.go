@@ -13,7 +13,7 @@ func TestDomains(t *testing.T) {
 	n253 := l63 + "." + l63 + "." + l63 + "." + strings.Repeat("b", 61) // 3*64+61
 	tests := []struct {
 		domain string
-		want   string // empty: refused
+		want   string // empty: the name is refused
 	}{
 		{"www.example.com", "www.example.com."},
 		{"www.example.com.", "www.example.com."},
@@ -38,7 +38,7 @@ func TestDomains(t *testing.T) {
 		{"example..", ""},
 		{"a" + l63 + ".example", ""},
 		{n253 + "b", ""},
-		{strings.Repeat("ü", 60) + ".example", ""}, // fits only as U-label
+		{strings.Repeat("ü", 60) + ".example", ""}, // too long as an A-label
 		{"a b.example", ""},
 		{"http://example.org/", ""},
 		{`a\.b.example`, ""},
@@ -79,7 +79,7 @@ func TestParseRule(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*mec.Draft)
-		field  string // empty: taken
+		field  string // empty: the draft is valid
 	}{
 		{"plain", func(*mec.Draft) {}, ""},
 		{"no id", func(d *mec.Draft) { d.ID = "" }, "dnsRuleId"},
@@ -89,7 +89,7 @@ func TestParseRule(t *testing.T) {
 		{"id not UTF-8", func(d *mec.Draft) { d.ID = "\xff" }, "dnsRuleId"},
 		{"long id", func(d *mec.Draft) { d.ID = strings.Repeat("x", 129) }, "dnsRuleId"},
 		{"id of 128", func(d *mec.Draft) { d.ID = strings.Repeat("x", 128) }, ""},
-		{"the seed's sample", func(d *mec.Draft) { d.AddrType, d.Addr = "IP_V6", "192.0.2.0" }, "ipAddress"},
+		{"type and address differ", func(d *mec.Draft) { d.AddrType, d.Addr = "IP_V6", "192.0.2.0" }, "ipAddress"},
 		{"IPv6 as IP_V4", func(d *mec.Draft) { d.Addr = "2001:db8::1" }, "ipAddress"},
 		{"IPv6", func(d *mec.Draft) { d.AddrType, d.Addr = "IP_V6", "2001:db8::1" }, ""},
 		{"EdgeGallery's word", func(d *mec.Draft) { d.AddrType = "IPv4" }, ""},
@@ -98,7 +98,7 @@ func TestParseRule(t *testing.T) {
 		{"unknown type", func(d *mec.Draft) { d.AddrType = "IP_V5" }, "ipAddressType"},
 		{"no address", func(d *mec.Draft) { d.Addr = "" }, "ipAddress"},
 		{"a name as address", func(d *mec.Draft) { d.Addr = "www.example.org" }, "ipAddress"},
-		{"octet too large", func(d *mec.Draft) { d.Addr = "192.0.2.256" }, "ipAddress"},
+		{"byte too large", func(d *mec.Draft) { d.Addr = "192.0.2.256" }, "ipAddress"},
 		{"octal address", func(d *mec.Draft) { d.Addr = "192.0.02.1" }, "ipAddress"},
 		{"unspecified", func(d *mec.Draft) { d.Addr = "0.0.0.0" }, "ipAddress"},
 		{"unspecified IPv6", func(d *mec.Draft) { d.AddrType, d.Addr = "IP_V6", "::" }, "ipAddress"},
@@ -124,7 +124,7 @@ func TestParseRule(t *testing.T) {
 			d := good
 			tt.change(&d)
 			r, err := mec.ParseRule(d)
-			r.ETag() // of any rule that can be made
+			r.ETag() // must not panic for any valid rule
 			if tt.field != "" {
 				wantField(t, err, tt.field)
 			} else if err != nil {
@@ -142,7 +142,8 @@ func TestETag(t *testing.T) {
 		t.Error("the ETag depends on when the rule was written")
 	}
 	seen := map[string]string{base.ETag(): "itself"}
-	for _, words := range []string{"r www.example.com 192.0.2.2 ttl=30 ACTIVE", "r www.example.com 192.0.2.1 ttl=31 ACTIVE",
+	for _, words := range []string{"r www.example.com 192.0.2.2 ttl=30 ACTIVE",
+		"r www.example.com 192.0.2.1 ttl=31 ACTIVE",
 		"r www.example.com 192.0.2.1 ACTIVE", "r www.example.com 192.0.2.1 ttl=30 INACTIVE",
 		"r www.example.com 192.0.2.1 ttl=30 ACTIVE lb", "r WWW.example.com 192.0.2.1 ttl=30 ACTIVE",
 		"s www.example.com 192.0.2.1 ttl=30 ACTIVE"} {

@@ -9,16 +9,16 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// App is what is known of an application instance.
+// App describes an application instance.
 type App struct {
 	ID            string
-	Name          string // of its configuration; may be empty
+	Name          string // the name in its configuration; may be empty
 	Rules         int
 	Subscriptions int
 }
 
-// Apps lists the applications that have rules, tasks, subscriptions or a configuration, in order of their ids: at most
-// limit of those after the given one.
+// Apps lists the applications that have rules, tasks, subscriptions or a configuration, in the order of their ids. It
+// returns at most limit of those after the given id.
 func (s *Service) Apps(after string, limit int) ([]App, error) {
 	apps := []App{}
 	err := s.pub.View(func(v store.View) error {
@@ -33,18 +33,18 @@ func (s *Service) Apps(after string, limit int) ([]App, error) {
 	return apps, err
 }
 
-// Rules lists the rules of an application in order of their ids; none for an unknown one.
+// Rules lists the rules of an application in the order of their ids. An unknown application has none.
 func (s *Service) Rules(app string) ([]Rule, error) {
 	return publish.Read(s.pub, func(v store.View) ([]Rule, error) { return readRules(v, app) })
 }
 
-// Rule is one rule, or store.ErrNotFound.
+// Rule returns one rule, or store.ErrNotFound.
 func (s *Service) Rule(app, id string) (Rule, error) {
 	return publish.Read(s.pub, func(v store.View) (Rule, error) { return readRule(v, app, id) })
 }
 
-// Create adds a rule to the application that it names, or returns store.ErrExists. check, when not nil, is given the
-// application's rules inside the commit and may refuse.
+// Create adds a rule to the application r.App, or returns store.ErrExists. If check is not nil, Create calls it inside
+// the commit with the rules of the application; an error of check refuses the edit.
 func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check func([]Rule) error) (Rule, error) {
 	var made Rule
 	err := s.commit(ctx, actor, func(e *edit) error {
@@ -65,7 +65,7 @@ func (s *Service) Create(ctx context.Context, actor store.Actor, r Rule, check f
 	return made, err
 }
 
-// check gives the rules of an application to a function that may refuse the edit; nil refuses nothing.
+// check calls a function with the rules of an application, unless the function is nil. Its error refuses the edit.
 func (e *edit) check(app string, check func([]Rule) error) error {
 	if check == nil {
 		return nil
@@ -77,10 +77,11 @@ func (e *edit) check(app string, check func([]Rule) error) error {
 	return check(rules)
 }
 
-// Update changes a rule to what change makes of it inside the commit, so what change compares (If-Match) cannot change
-// before the rule does. App and ID stay as they are. A rule that comes back equal is no change: no version, no event, no
-// serial. store.ErrNotFound comes before change is called.
-func (s *Service) Update(ctx context.Context, actor store.Actor, app, id string, change func(Rule) (Rule, error)) (Rule, error) {
+// Update replaces a rule by the result of change. It calls change inside the commit, so a value that change compares
+// (If-Match) cannot be outdated. App and ID stay the same. If the result is equal to the rule, there is no new version,
+// no event and no new serial. If the rule does not exist, Update returns store.ErrNotFound without calling change.
+func (s *Service) Update(ctx context.Context, actor store.Actor, app, id string,
+	change func(Rule) (Rule, error)) (Rule, error) {
 	var next Rule
 	err := s.commit(ctx, actor, func(e *edit) error {
 		was, err := readRule(e.tx.View, app, id)
@@ -98,7 +99,8 @@ func (s *Service) Update(ctx context.Context, actor store.Actor, app, id string,
 	return next, err
 }
 
-// Delete removes a rule and returns what it was. check may be nil, or refuse inside the commit.
+// Delete deletes a rule and returns it. If check is not nil, Delete calls it inside the commit; its error refuses the
+// edit.
 func (s *Service) Delete(ctx context.Context, actor store.Actor, app, id string, check func(Rule) error) (Rule, error) {
 	var was Rule
 	err := s.commit(ctx, actor, func(e *edit) (err error) {
@@ -116,9 +118,10 @@ func (s *Service) Delete(ctx context.Context, actor store.Actor, app, id string,
 	return was, err
 }
 
-// SetStates gives all rules of an application one state in one commit, and returns them. check may be nil, or refuse inside the
-// commit.
-func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, to State, check func([]Rule) error) ([]Rule, error) {
+// SetStates sets the state of all rules of an application in one commit, and returns them. If check is not nil,
+// SetStates calls it inside the commit; its error refuses the edit.
+func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, to State,
+	check func([]Rule) error) ([]Rule, error) {
 	var rules []Rule
 	err := s.commit(ctx, actor, func(e *edit) (err error) {
 		if rules, err = readRules(e.tx.View, app); err != nil {
@@ -142,9 +145,11 @@ func (s *Service) SetStates(ctx context.Context, actor store.Actor, app string, 
 	return rules, err
 }
 
-// Replace makes rules all that an application has, in one commit. Rules with the id of an old one change it, and keep its
-// state when they have none. check may be nil, or refuse inside the commit what it is given: the rules that are there.
-func (s *Service) Replace(ctx context.Context, actor store.Actor, app string, rules []Rule, check func([]Rule) error) ([]Rule, error) {
+// Replace replaces all rules of an application in one commit. A rule with the id of an existing one changes it, and
+// keeps its state if it has none itself. If check is not nil, Replace calls it inside the commit with the existing
+// rules; its error refuses the edit.
+func (s *Service) Replace(ctx context.Context, actor store.Actor, app string, rules []Rule,
+	check func([]Rule) error) ([]Rule, error) {
 	var out []Rule
 	err := s.commit(ctx, actor, func(e *edit) (err error) {
 		if err := e.check(app, check); err != nil {
@@ -168,12 +173,12 @@ func (e *edit) replaceRules(app string, rules []Rule) ([]Rule, error) {
 	want := map[string]bool{}
 	for i, r := range rules {
 		if want[r.ID] {
-			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), fieldErr("dnsRuleId", "%q is there twice", r.ID))
+			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), fieldErr("dnsRuleId", "%q occurs twice", r.ID))
 		}
 		want[r.ID] = true
 	}
 	have := map[string]*Rule{}
-	for _, r := range old { // first, so that the limit is for what remains
+	for _, r := range old { // before the new rules, so that the limit applies to the result
 		if have[r.ID] = &r; want[r.ID] {
 			continue
 		}
@@ -187,17 +192,18 @@ func (e *edit) replaceRules(app string, rules []Rule) ([]Rule, error) {
 		if out[i], err = e.putRule(have[r.ID], r); err != nil {
 			return nil, In(fmt.Sprintf("appDNSRule[%d]", i), err)
 		}
-		if unjudged := out[i].State != Active || have[r.ID] != nil && have[r.ID].Version == out[i].Version; unjudged && e.checked != nil {
-			e.checked(1) // it claims nothing new; others are found good or not when all is claimed
+		same := have[r.ID] != nil && have[r.ID].Version == out[i].Version
+		if (out[i].State != Active || same) && e.checked != nil {
+			e.checked(1) // the rule has no new claim; claimEdit.apply checks the others
 		}
 	}
 	return out, nil
 }
 
-// Removed counts what Terminate took away.
+// Removed counts the objects that Terminate deleted.
 type Removed struct{ Rules, Tasks, Subscriptions int }
 
-// Terminate removes everything of an application. To terminate an unknown one removes nothing.
+// Terminate deletes everything that belongs to an application. It is no error if the application is unknown.
 func (s *Service) Terminate(ctx context.Context, actor store.Actor, app string) (Removed, error) {
 	var n Removed
 	if err := CheckApp(app); err != nil {
@@ -222,7 +228,7 @@ func (s *Service) Terminate(ctx context.Context, actor store.Actor, app string) 
 		return e.dropSubscriptions(app, a)
 	})
 	if err == nil && n.Subscriptions > 0 {
-		s.post.close(app, "")
+		s.delivery.close(app, "")
 	}
 	return n, err
 }

@@ -53,11 +53,12 @@ func TestRuleLife(t *testing.T) {
 	}
 }
 
-// rows lists what is left of rules and zones, besides the feed and counters.
+// rows lists the rows of rules and zones in the store, without the feed and counters.
 func (g *rig) rows() string {
 	var b strings.Builder
 	g.pub.View(func(v store.View) error {
-		for _, kind := range []store.Kind{store.KindMECApp, store.KindMECRule, store.KindMECClaims, store.KindMECExpiry, store.KindMECTask,
+		for _, kind := range []store.Kind{store.KindMECApp, store.KindMECRule, store.KindMECClaims, store.KindMECExpiry,
+			store.KindMECTask,
 			store.KindMECRunning, store.KindMECConfig, store.KindMECAppName, store.KindMECSubscription, store.KindMECRecord,
 			store.KindMECZone} {
 			v.EachObject(kind, func(id string, value []byte) (bool, error) {
@@ -111,7 +112,8 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.App != "app1" || next.ID != "r1" || next.Version != 2 || next.State != mec.Active || next.Updated.IsZero() || !next.Created.Equal(made.Created) {
+	if next.App != "app1" || next.ID != "r1" || next.Version != 2 || next.State != mec.Active || next.Updated.IsZero() ||
+		!next.Created.Equal(made.Created) {
 		t.Errorf("updated to %+v", next)
 	}
 	g.wantAnswer("www.example.com.", rr.TypeA, "refused")
@@ -147,7 +149,7 @@ func TestCreateTwice(t *testing.T) {
 	g := start(t, mec.Options{})
 	g.create("app1", "r1 www.example.com 192.0.2.1")
 	wantIs(t, g.tryCreate("app1", "r1 www.example.com 192.0.2.1"), store.ErrExists)
-	g.create("app2", "r1 other.example.com 192.0.2.1") // ids are an application's own
+	g.create("app2", "r1 other.example.com 192.0.2.1") // ids are unique only within an application
 	refused := errors.New("same domain")
 	_, err := g.Create(t.Context(), actor, rule(t, "app1", "r2 www.example.com 192.0.2.1"), func(have []mec.Rule) error {
 		if len(have) == 1 && have[0].ID == "r1" {
@@ -166,7 +168,8 @@ func TestTwoApplications(t *testing.T) {
 
 	err := g.tryCreate("app3", "r1 www.example.com 192.0.2.3")
 	c := wantConflict(t, err)
-	if text := err.Error(); strings.Contains(text, "app1") || strings.Contains(text, "r1") || !strings.Contains(text, "another application") {
+	if text := err.Error(); strings.Contains(text, "app1") || strings.Contains(text, "r1") ||
+		!strings.Contains(text, "another application") {
 		t.Errorf("the conflict tells an application of others: %s", text)
 	}
 	if !strings.Contains(c.Detail(), "app1") {
@@ -175,7 +178,7 @@ func TestTwoApplications(t *testing.T) {
 	if a, ok := g.app("app3"); ok {
 		t.Errorf("the refused rule left an application: %+v", a)
 	}
-	// The same the other way: an update of the first, while the second stays.
+	// The reverse: the first is updated while the second stays.
 	_, err = g.Update(t.Context(), actor, "app1", "r1", func(r mec.Rule) (mec.Rule, error) {
 		return rule(t, "", "r1 www.example.com 192.0.2.7"), nil
 	})
@@ -202,7 +205,7 @@ func TestConflictWithin(t *testing.T) {
 	err := g.tryCreate("app1", "r2 www.example.com 192.0.2.2")
 	wantConflict(t, err)
 	if !strings.Contains(err.Error(), "r1") {
-		t.Errorf("an application is not told which of its own rules: %v", err)
+		t.Errorf("the error does not name the application's own rule: %v", err)
 	}
 }
 
@@ -218,7 +221,8 @@ func TestLoadBalance(t *testing.T) {
 	g.wantAnswer("www.example.com.", rr.TypeA, "30 192.0.2.1 192.0.2.2")
 	g.delete("app3", "r1")
 	g.wantAnswer("www.example.com.", rr.TypeA, "60 192.0.2.1")
-	_, err := g.Update(t.Context(), actor, "app1", "r1", func(r mec.Rule) (mec.Rule, error) { r.LoadBalance = false; return r, nil })
+	_, err := g.Update(t.Context(), actor, "app1", "r1",
+		func(r mec.Rule) (mec.Rule, error) { r.LoadBalance = false; return r, nil })
 	if err != nil {
 		t.Errorf("the only claim cannot end its balancing: %v", err)
 	}
@@ -241,7 +245,7 @@ func TestSetStates(t *testing.T) {
 	}
 	g.wantAnswer("n0.example.com.", rr.TypeA, "30 192.0.2.1")
 	g.wantAnswer("n1.example.com.", rr.TypeA, "refused")
-	// One of them is taken: none comes back.
+	// One name is taken, so no rule becomes active.
 	g.create("app3", "r n5.example.com 192.0.2.99")
 	_, err = g.SetStates(t.Context(), actor, "app1", mec.Active, nil)
 	wantConflict(t, err)
@@ -260,7 +264,7 @@ func TestReplace(t *testing.T) {
 	g.create("app1", "c c.example.com 192.0.2.3")
 	g.create("app2", "x x.example.com 192.0.2.9")
 
-	// a and c swap their names, b keeps its state; x is taken.
+	// a and c swap their names, b keeps its state; the name of x is taken.
 	list := func(words ...string) (rules []mec.Rule) {
 		for _, w := range words {
 			rules = append(rules, rule(t, "", w))
@@ -272,7 +276,8 @@ func TestReplace(t *testing.T) {
 	g.wantAnswer("a.example.com.", rr.TypeA, "30 192.0.2.1")
 	_, err = g.Replace(t.Context(), actor, "app1", list("a a.example.com 192.0.2.1", "a x.example.com 192.0.2.1"), nil)
 	wantField(t, err, "appDNSRule[1].dnsRuleId")
-	got, err := g.Replace(t.Context(), actor, "app1", list("a c.example.com 192.0.2.1", "c a.example.com 192.0.2.3", "b b.example.com 192.0.2.4"), nil)
+	got, err := g.Replace(t.Context(), actor, "app1",
+		list("a c.example.com 192.0.2.1", "c a.example.com 192.0.2.3", "b b.example.com 192.0.2.4"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,14 +313,15 @@ func TestLimits(t *testing.T) {
 		return err
 	}
 	want(replace("a", 1001), "rules")
-	for _, id := range []string{"a", "b"} { // the limit is for what remains
+	for _, id := range []string{"a", "b"} { // the limit applies to the result
 		if err := replace(id, 1000); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want(g.tryCreate("app1", "c c.example.com 192.0.2.1"), "rules")
 	want(g.PutRecords(t.Context(), actor, []mec.Record{record(t, ". a.example.com A 30 192.0.2.1")}), "claims")
-	err := g.pub.Commit(t.Context(), actor, func(tx *publish.Tx) error { return tx.PutObject(store.KindMECState, "apps", 99_999) })
+	err := g.pub.Commit(t.Context(), actor,
+		func(tx *publish.Tx) error { return tx.PutObject(store.KindMECState, "apps", 99_999) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +345,8 @@ func TestOrdinaryZoneWins(t *testing.T) {
 	soa, _ := rr.ParseData(rr.TypeSOA, "ns.example.org. admin.example.org. 1 3600 600 86400 300")
 	ns, _ := rr.ParseData(rr.TypeNS, "ns.example.net.")
 	err := g.pub.Commit(t.Context(), actor, func(tx *publish.Tx) error {
-		_, err := tx.CreateZone(zone.Zone{Name: root, Kind: zone.Primary, TTL: 60}, zone.RecordSet{Name: root, Type: rr.TypeSOA, Data: []string{soa}},
+		_, err := tx.CreateZone(zone.Zone{Name: root, Kind: zone.Primary, TTL: 60},
+			zone.RecordSet{Name: root, Type: rr.TypeSOA, Data: []string{soa}},
 			zone.RecordSet{Name: root, Type: rr.TypeNS, Data: []string{ns}})
 		return err
 	})
@@ -347,7 +354,7 @@ func TestOrdinaryZoneWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.wantAnswer("www.example.org.", rr.TypeA, "nxdomain")
-	// The overlay of that name cannot be.
+	// An overlay with that name is refused.
 	err = g.PutRecords(t.Context(), actor, []mec.Record{record(t, "example.org www.example.org A 30 192.0.2.1")})
 	wantIs(t, err, store.ErrExists)
 }

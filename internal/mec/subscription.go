@@ -11,26 +11,26 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// SubscriptionState says whether events are still delivered.
+// SubscriptionState is whether events are still delivered.
 type SubscriptionState string
 
 // The states of a subscription.
 const (
 	delivering SubscriptionState = "ACTIVE"
-	givenUp    SubscriptionState = "FAILED" // until it is deleted and made anew
+	givenUp    SubscriptionState = "FAILED" // final: the client must create a new subscription
 )
 
-// Subscription asks for the events of an application to be delivered to a callback, each at least once and in order. The
-// store keeps it under the names of these fields.
+// Subscription delivers the events of an application to a callback, each at least once and in order. The store uses the
+// names of these fields.
 type Subscription struct {
 	ID        string
 	App       string
-	Callback  string // http or https URI
+	Callback  string // an http or https URI
 	State     SubscriptionState
-	Delivered uint64 // number of the last event delivered, or that was there before
-	Missed    uint64 // events that the feed had to drop while they waited
-	Failures  int    // attempts since the last success
-	LastError string // of the newest failure
+	Delivered uint64 // the number of the last delivered event; at first the last one before the subscription
+	Missed    uint64 // events that the feed dropped before their delivery
+	Failures  int    // failed attempts since the last success
+	LastError string // the error of the newest failure
 	Created   time.Time
 }
 
@@ -39,7 +39,7 @@ const maxCallback = 2048
 
 func checkCallback(s string) error {
 	if s == "" || len(s) > maxCallback {
-		return fieldErr("callbackReference", "must have 1 to %d octets", maxCallback)
+		return fieldErr("callbackReference", "must have 1 to %d bytes", maxCallback)
 	}
 	u, err := url.Parse(s)
 	switch {
@@ -55,7 +55,7 @@ func checkCallback(s string) error {
 	return nil
 }
 
-// Subscribe makes a subscription for the events of an application after this moment.
+// Subscribe creates a subscription for the events of an application from now on.
 func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callback string) (Subscription, error) {
 	if err := CheckApp(app); err != nil {
 		return Subscription{}, err
@@ -77,7 +77,7 @@ func (s *Service) Subscribe(ctx context.Context, actor store.Actor, app, callbac
 		return e.tx.PutObject(store.KindMECSubscription.Of(app), sub.ID, sub)
 	})
 	if err == nil {
-		s.post.open(sub, sub.Delivered)
+		s.delivery.open(sub, sub.Delivered)
 	}
 	return sub, err
 }
@@ -95,44 +95,44 @@ func (e *edit) countSubscription(app string, by int) error {
 	return nil
 }
 
-// Subscriptions lists those of an application.
+// Subscriptions lists the subscriptions of an application.
 func (s *Service) Subscriptions(app string) ([]Subscription, error) {
 	subs := []Subscription{}
 	err := s.pub.View(func(v store.View) error {
 		rows, err := store.ObjectsOf[Subscription](v, store.KindMECSubscription.Of(app))
 		for _, sub := range rows {
-			subs = append(subs, s.post.newer(sub))
+			subs = append(subs, s.delivery.current(sub))
 		}
 		return err
 	})
 	return subs, err
 }
 
-// Subscription is one, or store.ErrNotFound.
+// Subscription returns one subscription, or store.ErrNotFound.
 func (s *Service) Subscription(app, id string) (Subscription, error) {
 	var sub Subscription
 	err := s.pub.View(func(v store.View) error { return v.Object(store.KindMECSubscription.Of(app), id, &sub) })
 	if err != nil {
-		return sub, absent(err, "subscription %.80q", id)
+		return sub, wrapNotFound(err, "subscription %.80q", id)
 	}
-	return s.post.newer(sub), nil
+	return s.delivery.current(sub), nil
 }
 
-// Unsubscribe ends a subscription, or returns store.ErrNotFound.
+// Unsubscribe deletes a subscription, or returns store.ErrNotFound.
 func (s *Service) Unsubscribe(ctx context.Context, actor store.Actor, app, id string) error {
 	err := s.commit(ctx, actor, func(e *edit) error {
 		if err := e.tx.DeleteObject(store.KindMECSubscription.Of(app), id); err != nil {
-			return absent(err, "subscription %.80q", id)
+			return wrapNotFound(err, "subscription %.80q", id)
 		}
 		return e.countSubscription(app, -1)
 	})
 	if err == nil {
-		s.post.close(app, id)
+		s.delivery.close(app, id)
 	}
 	return err
 }
 
-// dropSubscriptions removes all of an application's.
+// dropSubscriptions deletes all subscriptions of an application.
 func (e *edit) dropSubscriptions(app string, a *appEdit) error {
 	if a.Subscriptions == 0 {
 		return nil
@@ -150,9 +150,9 @@ func (e *edit) dropSubscriptions(app string, a *appEdit) error {
 	return nil
 }
 
-// saveSubscription writes how far delivery has come, unless the subscription has ended.
+// saveSubscription stores the progress of a delivery, unless the subscription was deleted.
 func (s *Service) saveSubscription(ctx context.Context, sub Subscription) error {
-	return s.commit(ctx, own, func(e *edit) error {
+	return s.commit(ctx, ownActor, func(e *edit) error {
 		var was Subscription
 		err := e.tx.Object(store.KindMECSubscription.Of(sub.App), sub.ID, &was)
 		if errors.Is(err, store.ErrNotFound) || err == nil && was == sub {
@@ -165,19 +165,19 @@ func (s *Service) saveSubscription(ctx context.Context, sub Subscription) error 
 	})
 }
 
-// loadSubscriptions puts all that are not given up into the post.
+// loadSubscriptions opens a queue for every subscription that has not failed.
 func (s *Service) loadSubscriptions() error {
 	return s.pub.View(func(v store.View) error {
 		f, err := readFeed(v)
 		if err != nil {
 			return err
 		}
-		s.post.read, s.post.seen = f.Last, f.Last
+		s.delivery.read, s.delivery.seen = f.Last, f.Last
 		return store.EachOf(v, store.KindMECSubscription, "", func(_ string, sub Subscription) (bool, error) {
 			if sub.State == delivering {
-				// What the feed has dropped since was of others: what was for this one would have been waiting, and
-				// counted as missed.
-				s.post.open(sub, max(sub.Delivered, f.First-1))
+				// Events that the feed has dropped since then belonged to other applications: an event for this
+				// subscription would have been in its queue, and would be counted as missed.
+				s.delivery.open(sub, max(sub.Delivered, f.First-1))
 			}
 			return true, nil
 		})

@@ -20,12 +20,12 @@ func noDelivery(context.Context, mec.Subscription, mec.Event) error {
 	return errors.New("nobody is there")
 }
 
-// inbox is a callback that notes what it gets, and fails as long as it is told to.
+// inbox is a callback that records its events, and fails for a given number of attempts.
 type inbox struct {
 	mu   sync.Mutex
 	got  []string
 	fail int
-	at   []time.Time // of attempts
+	at   []time.Time // the times of attempts
 }
 
 func (b *inbox) deliver(_ context.Context, sub mec.Subscription, ev mec.Event) error {
@@ -59,7 +59,8 @@ func (g *rig) subscribe(app, callback string) mec.Subscription {
 
 func TestSubscribeRefuses(t *testing.T) {
 	g := start(t, mec.Options{Deliver: noDelivery})
-	for _, uri := range []string{"", "x", "ftp://192.0.2.1/", "http://", "http:///x", "http://u:p@192.0.2.1/", "http://192.0.2.1/#f",
+	for _, uri := range []string{"", "x", "ftp://192.0.2.1/", "http://", "http:///x", "http://u:p@192.0.2.1/",
+		"http://192.0.2.1/#f",
 		"http://192.0.2.1/" + strings.Repeat("x", 2048), "http://[::1", "file:///etc/passwd"} {
 		_, err := g.Subscribe(t.Context(), actor, "app1", uri)
 		wantField(t, err, "callbackReference")
@@ -80,7 +81,7 @@ func TestSubscribeRefuses(t *testing.T) {
 	wantIs(t, err, store.ErrNotFound)
 }
 
-// Applications whose callbacks hang have no more than their share of the deliveries under way.
+// TestDeliveryShare checks that applications whose callbacks hang use only their share of the deliveries.
 func TestDeliveryShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var box inbox
@@ -126,7 +127,7 @@ func TestDelivery(t *testing.T) {
 			t.Errorf("subscription %+v, %v", sub, err)
 		}
 
-		// What happens while nobody runs is delivered later, and what was delivered is not again.
+		// Events from before a restart are delivered after it, and none is delivered twice.
 		g.stop()
 		off := open(t, g.path, mec.Options{}, false)
 		off.create("app1", "r3 n3.example.com 192.0.2.1")
@@ -170,7 +171,8 @@ func TestDeliveryRetries(t *testing.T) {
 		}
 		begin := time.Now()
 		time.Sleep(10 * time.Second)
-		if diff := cmp.Diff([]string{"http://one.test 1 app1/r0", "http://one.test 2 app1/r1", "http://one.test 3 app1/r2"}, box.take()); diff != "" {
+		if diff := cmp.Diff([]string{"http://one.test 1 app1/r0", "http://one.test 2 app1/r1", "http://one.test 3 app1/r2"},
+			box.take()); diff != "" {
 			t.Errorf("delivered (-want +got):\n%s", diff)
 		}
 		var pauses []time.Duration
@@ -195,7 +197,7 @@ func TestDeliveryGivesUp(t *testing.T) {
 		dead := g.subscribe("app1", "http://dead.test")
 		g.create("app1", "r n.example.com 192.0.2.1")
 		time.Sleep(time.Hour)
-		for range 2 { // the second time after a restart
+		for range 2 { // once before and once after a restart
 			got, err := g.Subscription("app1", dead.ID)
 			if err != nil || got.State != "FAILED" || got.Failures != 10 || got.LastError != "connection refused" {
 				t.Errorf("after ten failures: %+v, %v", got, err)
@@ -215,7 +217,8 @@ func TestDeliveryGivesUp(t *testing.T) {
 	})
 }
 
-// A callback that hangs holds up neither edits nor other subscriptions, and its backlog is bounded by the feed.
+// TestDeliveryHangs checks that a callback that hangs delays neither edits nor other subscriptions, and that the feed
+// bounds its backlog.
 func TestDeliveryHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var box inbox
@@ -247,7 +250,7 @@ func TestDeliveryHangs(t *testing.T) {
 	})
 }
 
-// After a restart each subscription goes on where it was, not where another one was.
+// TestDeliveryGoesOn checks that each subscription resumes at its own position after a restart.
 func TestDeliveryGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var box inbox
@@ -261,7 +264,7 @@ func TestDeliveryGoesOn(t *testing.T) {
 		g := start(t, opts)
 		g.subscribe("app1", "http://fast.test")
 		g.subscribe("app1", "http://slow.test")
-		var rules []mec.Rule // at once, so that no box is empty in between
+		var rules []mec.Rule // in one commit, so that no queue is empty in between
 		for i := range 3 {
 			rules = append(rules, rule(t, "", fmt.Sprintf("r%d n%d.example.com 192.0.2.1", i, i)))
 		}
@@ -283,7 +286,7 @@ func TestDeliveryGoesOn(t *testing.T) {
 	})
 }
 
-// A quiet application has missed nothing, however much others did in the meantime.
+// TestDeliveryQuiet checks that an application without events has missed none, however many events others have.
 func TestDeliveryQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var box inbox
@@ -309,7 +312,7 @@ func TestDeliveryQuiet(t *testing.T) {
 	})
 }
 
-// One commit can make more events than the feed keeps.
+// TestDeliveryTooFast checks a commit with more events than the feed keeps.
 func TestDeliveryTooFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var box inbox

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TaskState is EdgeGallery's word for how a task goes.
+// TaskState is the state of a task, in the words of EdgeGallery.
 type TaskState string
 
 // The states of a task.
@@ -34,42 +34,42 @@ const (
 	TaskDelete TaskKind = "delete" // it must have one
 )
 
-// Task is a configuration of an application in progress, or its outcome. The outcome is written in the same commit as the
-// rules. The store keeps it under the names of these fields.
+// Task is a running or ended change of the configuration of an application. Its outcome is written in the same commit
+// as the rules. The store uses the names of these fields.
 type Task struct {
 	ID       string
 	App      string
 	Kind     TaskKind
 	State    TaskState
 	Progress int    // percent
-	Detail   string // what went wrong, or is being done
+	Detail   string // the current step, or the error
 	Created  time.Time
-	Ended    time.Time // zero while it is processed
+	Ended    time.Time // zero while the task runs
 }
 
-// Config is the configuration of an application, the whole of its descriptor that is of use here.
+// Config is the configuration of an application: the parts of its descriptor that are used here.
 type Config struct {
-	Name  string          // of the application; no two may have the same, unless it is empty
-	Rules []Rule          // all of them; App is set here
-	Extra json.RawMessage // what the door keeps for its own replies; not looked at
+	Name  string          // the name of the application; unique, unless it is empty
+	Rules []Rule          // all rules of the application; Configure sets App
+	Extra json.RawMessage // data that the API stores for its own replies; not read here
 }
 
-// configRow is a configuration without its rules, which can change on other ways.
+// configRow is a configuration without its rules. Rules have their own rows, because other calls change them too.
 type configRow struct {
 	Name  string          `json:"n,omitempty"`
 	Extra json.RawMessage `json:"x,omitempty"`
 }
 
-// maxJobs is how many tasks may wait: their configurations are in memory until they have ended.
+// maxJobs bounds the waiting tasks: their configurations are in memory until they have ended.
 const maxJobs = 1024
 
-// jobs are the tasks that Run has still to work on.
+// jobs holds the tasks that wait for Run.
 type jobs struct {
 	mu      sync.Mutex // guards waiting
 	waiting []job
 	added   signal
 
-	interrupted []string // tasks of an earlier run; only Open and then Run touch it
+	interrupted []string // unfinished tasks of an earlier run; only Open and then Run use it
 }
 
 type job struct {
@@ -99,9 +99,10 @@ func (j *jobs) take() []job {
 	return all
 }
 
-// Configure begins a task that makes cfg the configuration of an application, all or nothing, and returns it before it
-// ends: Run works on it. It returns store.ErrExists or store.ErrNotFound as the kind says, and ErrTaskRunning.
-func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, kind TaskKind, cfg Config) (Task, error) {
+// Configure creates a task that sets the configuration of an application to cfg, all or nothing. It returns before the
+// task ends: Run executes it. It returns store.ErrExists or store.ErrNotFound depending on the kind, or ErrTaskRunning.
+func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, kind TaskKind,
+	cfg Config) (Task, error) {
 	if err := CheckApp(app); err != nil {
 		return Task{}, err
 	}
@@ -129,7 +130,7 @@ func (s *Service) Configure(ctx context.Context, actor store.Actor, app string, 
 	return t, err
 }
 
-// checkConfig says whether a configuration can be made, changed or deleted.
+// checkConfig returns an error if the configuration cannot be created, changed or deleted.
 func (e *edit) checkConfig(app string, a *appEdit, kind TaskKind, name string) error {
 	switch {
 	case kind == TaskCreate && a.Configured:
@@ -161,7 +162,7 @@ func (e *edit) beginTask(a *appEdit, t Task) error {
 	return e.tx.PutObject(store.KindMECTask, t.ID, t)
 }
 
-// dropTasks forgets the n oldest tasks of an application.
+// dropTasks deletes the n oldest tasks of an application.
 func (e *edit) dropTasks(a *appEdit, n int) error {
 	for ; n > 0 && len(a.Tasks) > 0; n-- {
 		id := a.Tasks[0]
@@ -186,7 +187,7 @@ func (e *edit) dropTasks(a *appEdit, n int) error {
 	return nil
 }
 
-// endTask writes the outcome of a task. A task that was terminated with its application is store.ErrNotFound.
+// endTask stores the outcome of a task. It returns store.ErrNotFound if the task was terminated with its application.
 func (e *edit) endTask(id string, state TaskState, detail string) error {
 	var t Task
 	if err := e.tx.Object(store.KindMECTask, id, &t); err != nil {
@@ -210,7 +211,7 @@ func (e *edit) endTask(id string, state TaskState, detail string) error {
 	return e.tx.PutObject(store.KindMECTask, id, t)
 }
 
-// putConfig makes cfg the configuration of an application.
+// putConfig sets the configuration of an application to cfg.
 func (e *edit) putConfig(t Task, cfg Config) error {
 	a, err := e.app(t.App)
 	if err != nil {
@@ -239,7 +240,7 @@ func (e *edit) putConfig(t Task, cfg Config) error {
 	return err
 }
 
-// dropConfig removes the configuration of an application, but for its rules.
+// dropConfig deletes the configuration of an application, except its rules.
 func (e *edit) dropConfig(app string, a *appEdit) error {
 	if !a.Configured {
 		return nil
@@ -253,7 +254,7 @@ func (e *edit) dropConfig(app string, a *appEdit) error {
 	return e.tx.DeleteObject(store.KindMECConfig, app)
 }
 
-// Configuration is what Configure last made of an application, with its rules as they are now, or store.ErrNotFound.
+// Configuration returns the configuration of an application with its current rules, or store.ErrNotFound.
 func (s *Service) Configuration(app string) (Config, error) {
 	var row configRow
 	var rules []Rule
@@ -262,22 +263,22 @@ func (s *Service) Configuration(app string) (Config, error) {
 		if err == nil {
 			rules, err = readRules(v, app)
 		}
-		return absent(err, "configuration of application %s", app)
+		return wrapNotFound(err, "configuration of application %s", app)
 	})
 	return Config{row.Name, rules, row.Extra}, err
 }
 
-// Task is the task with this id, or store.ErrNotFound.
+// Task returns the task with this id, or store.ErrNotFound.
 func (s *Service) Task(id string) (t Task, err error) {
-	at, working := s.progress.get(id) // before the row, or the end of it would be told as its beginning
+	at, working := s.progress.get(id) // before the row: otherwise an ended task could be shown at its beginning
 	err = s.pub.View(func(v store.View) error { return v.Object(store.KindMECTask, id, &t) })
 	if working && err == nil {
 		t = at.shown(t)
 	}
-	return t, absent(err, "task %.80q", id)
+	return t, wrapNotFound(err, "task %.80q", id)
 }
 
-// findInterrupted notes the tasks that were running when the program ended.
+// findInterrupted reads the tasks that were running when the program ended.
 func (s *Service) findInterrupted() error {
 	return s.pub.View(func(v store.View) error {
 		return v.EachObject(store.KindMECRunning, func(id string, _ []byte) (bool, error) {
@@ -287,12 +288,13 @@ func (s *Service) findInterrupted() error {
 	})
 }
 
-// failInterrupted ends those tasks. Nothing of them was done: their outcome would have been in the same commit.
+// failInterrupted marks interrupted tasks as failed. None of them changed anything: the outcome would be in the same
+// commit.
 func (s *Service) failInterrupted(ctx context.Context) error {
 	if len(s.jobs.interrupted) == 0 {
 		return nil
 	}
-	err := s.commit(ctx, own, func(e *edit) error {
+	err := s.commit(ctx, ownActor, func(e *edit) error {
 		for _, id := range s.jobs.interrupted {
 			err := e.endTask(id, failure, "interrupted by a restart; nothing was changed")
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -307,7 +309,8 @@ func (s *Service) failInterrupted(ctx context.Context) error {
 	return err
 }
 
-// taskWorkers is how many tasks are worked on at a time: several, because they share a durable step.
+// taskWorkers is the number of tasks that run at a time. It is more than one, because concurrent commits share an
+// fsync.
 const taskWorkers = 16
 
 func (s *Service) runJobs(ctx context.Context) error {
@@ -328,8 +331,8 @@ func (s *Service) runJobs(ctx context.Context) error {
 	return g.Wait()
 }
 
-// runJob does what a task asks for, and writes the outcome. While the store takes no changes the task goes on: nobody could
-// be told otherwise.
+// runJob executes a task and stores the outcome. While the store accepts no changes it tries again: the failure could
+// not be stored either.
 func (s *Service) runJob(ctx context.Context, j job) {
 	defer s.progress.end(j.task.ID)
 	for {
@@ -355,10 +358,10 @@ func (s *Service) runJob(ctx context.Context, j job) {
 	}
 }
 
-// count has rules counted as they are found good.
-func (e *edit) count(checked func(rules int)) { e.checked, e.claims.judged = checked, checked }
+// count sets the function that is called with the number of rules that have passed their checks.
+func (e *edit) count(checked func(rules int)) { e.checked, e.claims.checked = checked, checked }
 
-// explain is the text of an error for the platform.
+// explain returns the text of an error for the platform, which may know every owner.
 func explain(err error) string {
 	if c, ok := errors.AsType[*ConflictError](err); ok {
 		return c.Detail()

@@ -27,7 +27,7 @@ func (g *rig) configure(app string, kind mec.TaskKind, name string, words ...str
 	return task, err
 }
 
-// settle waits for a task and returns its end.
+// settle waits for the end of a task and returns it.
 func (g *rig) settle(task mec.Task, err error) mec.Task {
 	g.t.Helper()
 	if err != nil {
@@ -63,7 +63,7 @@ func TestConfigure(t *testing.T) {
 		_, err = g.configure("app2", mec.TaskCreate, "demo")
 		wantIs(t, err, store.ErrExists)
 
-		// A rule that cannot be takes all back, and the platform is told why.
+		// A refused rule undoes the whole task, and the task says why.
 		g.create("app2", "x x.example.com 192.0.2.9")
 		end = g.settle(g.configure("app1", mec.TaskUpdate, "other", "a a.example.com 192.0.2.7", "c x.example.com 192.0.2.1"))
 		if end.State != "FAILURE" || !strings.Contains(end.Detail, "app2") || end.Progress == 100 {
@@ -78,7 +78,7 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("ends as %+v", end)
 		}
 		g.wantAnswer("b.example.com.", rr.TypeA, "refused")
-		g.settle(g.configure("app3", mec.TaskCreate, "demo")) // the name is free again
+		g.settle(g.configure("app3", mec.TaskCreate, "demo")) // the name can be used again
 		end = g.settle(g.configure("app1", mec.TaskDelete, ""))
 		if end.State != "SUCCESS" || end.Kind != mec.TaskDelete {
 			t.Errorf("ends as %+v", end)
@@ -103,7 +103,7 @@ func TestConfigureNothing(t *testing.T) {
 		for range 16 {
 			g.settle(g.configure("app1", mec.TaskUpdate, ""))
 		}
-		_, err = g.Task(first.ID) // sixteen are kept
+		_, err = g.Task(first.ID) // only sixteen are kept
 		wantIs(t, err, store.ErrNotFound)
 		if n, err := g.Terminate(t.Context(), actor, "app1"); err != nil || n.Tasks != 16 {
 			t.Errorf("Terminate = %+v, %v", n, err)
@@ -117,7 +117,7 @@ func TestConfigureNothing(t *testing.T) {
 
 func TestTaskInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := open(t, t.TempDir()+"/db", mec.Options{}, false) // nobody works on tasks
+		g := open(t, t.TempDir()+"/db", mec.Options{}, false) // without Run no task is executed
 		task, err := g.configure("app1", mec.TaskCreate, "demo", "a a.example.com 192.0.2.1")
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestTaskInterrupted(t *testing.T) {
 	})
 }
 
-// An application that is terminated takes its running task with it.
+// TestTaskTerminated checks that terminating an application deletes its running task.
 func TestTaskTerminated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, t.TempDir()+"/db", mec.Options{}, false)
@@ -181,7 +181,7 @@ func TestManyTasks(t *testing.T) {
 	})
 }
 
-// A task that has ended is kept for a week. The rules that it made stay.
+// TestTaskExpires checks that a task is deleted a week after its end, and that its rules stay.
 func TestTaskExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, mec.Options{})

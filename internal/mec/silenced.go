@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// SilencedBy is the zone of the zones API that a name is in: it is asked before the rules, which are kept and not answered while
-// it is there. It is zero for most names.
+// SilencedBy returns the zone of the zones API that contains a name, or the zero Name. Such a zone answers instead of
+// the rules. The rules are kept, and served again when the zone is deleted.
 func (s *Service) SilencedBy(n dnsname.Name) dnsname.Name {
 	snap := s.pub.Snapshot()
 	for ; !n.IsZero(); n = n.Parent() {
@@ -22,12 +22,12 @@ func (s *Service) SilencedBy(n dnsname.Name) dnsname.Name {
 	return dnsname.Name{}
 }
 
-// WarnSilenced logs that a new zone silences rules. It is for publish.Options.Committed, because many APIs make zones. It
-// is no method of Service, because there are commits before a Service is open.
+// WarnSilenced logs that a new zone silences rules. The publisher calls it after commits (publish.Options.Committed),
+// because several APIs create zones. It is not a method of Service, because there are commits before Open.
 func WarnSilenced(pub *publish.Publisher, log *slog.Logger, changes []store.Change) {
 	root := pub.Snapshot().ZoneOf(dnsname.Root)
 	if root == nil || !root.IsOverlay() {
-		return // no rule is answered
+		return // no rule is served
 	}
 	for _, c := range changes {
 		for _, set := range c.Sets {
@@ -36,7 +36,7 @@ func WarnSilenced(pub *publish.Publisher, log *slog.Logger, changes []store.Chan
 			}
 			names, err := namesBelow(pub, root, set.After.Name)
 			if err != nil || names == 0 {
-				continue // the rules themselves say by which zone they are silenced
+				continue // silencedBy of the rules still shows it
 			}
 			log.Warn("a zone silences rules of edge applications", "zone", set.After.Name.String(), "names", names,
 				"who", c.Actor.Who, "door", c.Actor.Door, "request_id", c.Actor.RequestID)
@@ -44,7 +44,7 @@ func WarnSilenced(pub *publish.Publisher, log *slog.Logger, changes []store.Chan
 	}
 }
 
-// mostNames is up to where silenced names are counted: a commit waits for it.
+// mostNames bounds the count of silenced names: a commit waits for it.
 const mostNames = 1000
 
 func namesBelow(pub *publish.Publisher, overlay *zone.Nodes, apex dnsname.Name) (n int, err error) {

@@ -24,13 +24,13 @@ import (
 
 var actor = store.Actor{Who: "test", Door: "test"}
 
-// rig is a service on a store of its own.
+// rig is a service with a store of its own.
 type rig struct {
 	*mec.Service
 	t    testing.TB
 	pub  *publish.Publisher
 	path string
-	stop func() // ends everything, as a clean stop does
+	stop func() // stops everything cleanly
 }
 
 // open starts a service on path. It runs unless run is false.
@@ -93,7 +93,7 @@ func (g *rig) again(opts mec.Options) *rig {
 	return open(g.t, g.path, opts, true)
 }
 
-// app is an application as the list has it; false when it is not there.
+// app returns an application from the list of applications, and whether it is in the list.
 func (g *rig) app(id string) (mec.App, bool) {
 	g.t.Helper()
 	apps, err := g.Apps("", 100)
@@ -107,7 +107,7 @@ func (g *rig) app(id string) (mec.App, bool) {
 	return apps[i], true
 }
 
-// rule makes a rule of words: "id name address [ttl=N] [state] [lb]".
+// rule parses a rule in the form "id name address [ttl=N] [state] [lb]".
 func rule(t testing.TB, app, words string) mec.Rule {
 	t.Helper()
 	f := strings.Fields(words)
@@ -164,7 +164,7 @@ func (g *rig) delete(app, id string) {
 	}
 }
 
-// record makes a record of words: "zone name type ttl address...".
+// record parses a record in the form "zone name type ttl address...".
 func record(t testing.TB, words string) mec.Record {
 	t.Helper()
 	f := strings.Fields(words)
@@ -177,7 +177,7 @@ func record(t testing.TB, words string) mec.Record {
 	return r
 }
 
-// ask is what a resolver would be told: "30 192.0.2.1 192.0.2.2" with the addresses sorted, or "nodata", "refused" ...
+// ask returns the answer to a query as text: "30 192.0.2.1 192.0.2.2" with sorted addresses, or "nodata", "refused" ...
 func (g *rig) ask(name string, t rr.Type) string {
 	g.t.Helper()
 	return ask(g.t, g.pub, dnsname.MustParse(name), t)
@@ -223,7 +223,7 @@ func (g *rig) wantAnswer(name string, t rr.Type, want string) {
 	}
 }
 
-// wantField says that an error is about a field, and about nothing else.
+// wantField checks that an error is a FieldError for the field.
 func wantField(t testing.TB, err error, field string) {
 	t.Helper()
 	var f *mec.FieldError
