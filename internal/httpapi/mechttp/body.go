@@ -28,9 +28,9 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// isJSON reports whether the body is JSON. A request without a Content-Type counts, because EdgeGallery's MEPM sends
-// such requests, unless a browser sends it: a page of another site can make a browser post any body, but only with the
-// types of forms or with none.
+// isJSON reports whether the body is JSON. It accepts a request without a Content-Type, because EdgeGallery's MEPM
+// sends such requests, but not from a browser. A page of another site can make a browser send any body in a POST, but
+// only with the media types of forms or with none.
 func isJSON(r *http.Request) bool {
 	given := r.Header.Get("Content-Type")
 	if given == "" {
@@ -40,7 +40,7 @@ func isJSON(r *http.Request) bool {
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
 
-// fromPage reports whether a browser sends the request for a page. Browsers add the origin of the page to a POST.
+// fromPage reports whether a page in a browser sent the request. Browsers add the origin of the page to a POST.
 func fromPage(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
@@ -98,7 +98,8 @@ func article(value string) string {
 	return "a " + value
 }
 
-// Within is mec.In for an element of a list that was decoded as a body of its own.
+// Within is mec.In for an element of a list that was decoded separately: an error about the whole element names the
+// element, not the body.
 func Within(element string, err error) error {
 	var f *mec.FieldError
 	if errors.As(err, &f) && f.Field == Whole {

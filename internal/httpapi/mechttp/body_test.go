@@ -10,7 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 )
 
-// TestMediaType reads bodies of all types, and of none.
+// TestMediaType reads bodies with different media types, and without one.
 func TestMediaType(t *testing.T) {
 	page := http.Header{"Origin": {"https://example.org"}}
 	fetch := http.Header{"Sec-Fetch-Site": {"cross-site"}}

@@ -1,4 +1,8 @@
-// Package mechttp holds what the HTTP APIs for edge platforms share: their routes, JSON bodies and problem documents.
+// Package mechttp holds the code that the HTTP APIs for edge platforms share: routes, JSON bodies and problem
+// documents.
+//
+// Start with Register in route.go: it routes a request to a handler. Handlers read bodies with Read and Decode
+// (body.go) and return errors, which Fail in this file turns into problem documents (RFC 9457).
 package mechttp
 
 import (
@@ -17,17 +21,17 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Fault is an error as the client sees it.
+// Fault is an error in the form that the client sees.
 type Fault struct {
 	Status int
 	Detail string
-	Allow  []string      // methods, with 405
-	Wait   time.Duration // with 429
+	Allow  []string      // the allowed methods, for 405
+	Wait   time.Duration // the time until a new attempt, for 429
 }
 
 func (f *Fault) Error() string { return f.Detail }
 
-// Fail answers with the problem document of an error.
+// Fail writes the problem document of an error.
 func Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	f := faultOf(r, log, err)
 	h := w.Header()
@@ -40,8 +44,8 @@ func Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	httpapi.Problem(w, r, f.Status, f.Detail)
 }
 
-// faultOf maps errors of the domain to statuses. APIs return a Fault themselves where they have words of their own. The
-// details of an error that is not in the table are for the log only.
+// faultOf maps errors of other packages to statuses. An API returns a Fault itself where it has a status or text of its
+// own. The details of an unknown error go only to the log.
 func faultOf(r *http.Request, log *slog.Logger, err error) *Fault {
 	var f *Fault
 	var field *mec.FieldError
@@ -57,7 +61,7 @@ func faultOf(r *http.Request, log *slog.Logger, err error) *Fault {
 		return &Fault{Status: http.StatusForbidden, Detail: err.Error()}
 	case errors.As(err, &large):
 		return &Fault{Status: http.StatusRequestEntityTooLarge,
-			Detail: fmt.Sprintf("the body is larger than %d octets", large.Limit)}
+			Detail: fmt.Sprintf("the body is larger than %d bytes", large.Limit)}
 	case errors.Is(err, store.ErrUnavailable):
 		log.Warn("change refused", "request_id", id, "error", err)
 		return &Fault{Status: http.StatusServiceUnavailable, Detail: "the store cannot take changes now" +

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Register adds routes to a mux. Each path has one handler that knows the methods there, because the mux's own 405 is
-// no problem document. of returns the method and the pattern of a route; serve handles a request, or fails with the
-// error that there is no route for its method.
+// Register adds routes to a mux. Each path gets one handler for all its methods, because the mux's own 405 is not a
+// problem document. of returns the method and the pattern of a route. serve handles a request; err is set when the path
+// has no route for the method.
 func Register[R any](mux *http.ServeMux, routes []R, of func(R) (method, pattern string),
 	serve func(w http.ResponseWriter, r *http.Request, route R, err error)) {
 	paths := map[string]map[string]R{}
