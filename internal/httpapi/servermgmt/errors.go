@@ -11,28 +11,30 @@ import (
 
 func (c *call) fail(err error) { mechttp.Fail(c.w, c.r, c.Log, c.fault(err)) }
 
-// fault words the errors that this API has its own words or statuses for.
+// fault converts the errors for which this API has a status or text of its own.
 func (c *call) fault(err error) error {
 	var conflict *mec.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		return &mechttp.Fault{Status: c.exists(), Detail: conflict.Detail()}
+		return &mechttp.Fault{Status: c.existsStatus(), Detail: conflict.Detail()}
 	case errors.Is(err, store.ErrNotFound):
-		return &mechttp.Fault{Status: c.missing(), Detail: "there is no such record"}
+		return &mechttp.Fault{Status: c.missingStatus(), Detail: "there is no such record"}
 	case errors.Is(err, store.ErrExists):
-		return &mechttp.Fault{Status: c.exists(), Detail: "record already exists! " + err.Error()}
+		return &mechttp.Fault{Status: c.existsStatus(), Detail: "record already exists! " + err.Error()}
 	}
 	return err
 }
 
-func (c *call) exists() int {
+// existsStatus returns the status for a record that exists already.
+func (c *call) existsStatus() int {
 	if c.EdgeGalleryStatus {
 		return http.StatusBadRequest
 	}
 	return http.StatusConflict
 }
 
-func (c *call) missing() int {
+// missingStatus returns the status for a record that does not exist.
+func (c *call) missingStatus() int {
 	switch {
 	case c.EdgeGalleryStatus && c.r.Method == http.MethodPut:
 		return http.StatusBadRequest

@@ -13,24 +13,26 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// record is a record set on the wire.
+// record is a record set in replies.
 type record struct {
-	Zone        string   `json:"zone,omitempty"` // in replies with one record only
-	Name        string   `json:"name"`
-	Type        string   `json:"type"`
-	Class       string   `json:"class"`
-	TTL         *uint32  `json:"ttl,omitempty"`
-	Data        []string `json:"rData"`
-	LoadBalance bool     `json:"loadBalance,omitempty"` // ours: may stand beside other addresses of who says so too
+	Zone  string   `json:"zone,omitempty"` // only in replies with one record
+	Name  string   `json:"name"`
+	Type  string   `json:"type"`
+	Class string   `json:"class"`
+	TTL   *uint32  `json:"ttl,omitempty"`
+	Data  []string `json:"rData"`
+	// LoadBalance, which is not in EdgeGallery, allows addresses of other owners that set it too.
+	LoadBalance bool `json:"loadBalance,omitempty"`
 }
 
-// zoneRecords is a zone in a batch, and in lists, so that what was read can be put again.
+// zoneRecords is a zone in batches and in lists. The form is the same, so that a client can write back what it has
+// read.
 type zoneRecords struct {
 	Zone    string   `json:"zone"`
 	Records []record `json:"rr"`
 }
 
-// recordInput is a record as clients write it.
+// recordInput is a record in a request.
 type recordInput struct {
 	Name        string   `json:"name"`
 	Type        string   `json:"type"`
@@ -41,24 +43,27 @@ type recordInput struct {
 }
 
 func fromRecord(r mec.Record) record {
-	w := record{Name: r.Name.String(), Type: r.Type.String(), Class: "IN", TTL: r.TTL, Data: []string{}, LoadBalance: r.LoadBalance}
+	w := record{Name: r.Name.String(), Type: r.Type.String(), Class: "IN", TTL: r.TTL, Data: []string{},
+		LoadBalance: r.LoadBalance}
 	for _, a := range r.Addrs {
 		w.Data = append(w.Data, a.String())
 	}
 	return w
 }
 
-// parse checks a record. A mepserver says 0 for the TTL of a rule that has none; the server that this one takes the
-// place of refused that, and the rule with it. Here it stands for the default, as no TTL does.
+// parse checks a record. A TTL of 0 means the default, like no TTL: a mepserver sends 0 for a rule without one.
+// EdgeGallery's own DNS server refused 0, and the rule with it.
 func (in recordInput) parse(zone string) (mec.Record, error) {
 	if in.TTL != nil && *in.TTL == 0 {
 		in.TTL = nil
 	}
-	return mec.ParseRecord(mec.RecordDraft{Zone: zone, Name: in.Name, Type: in.Type, Class: in.Class, TTL: in.TTL, Data: in.Data,
+	return mec.ParseRecord(mec.RecordDraft{Zone: zone, Name: in.Name, Type: in.Type, Class: in.Class, TTL: in.TTL,
+		Data:        in.Data,
 		LoadBalance: in.LoadBalance})
 }
 
-// zone is the one that the query names. The zero Name is none: the one that is answered, or all.
+// zone returns the zone in the query. The zero Name means that there is none: the operation then uses the zone that
+// answers for the name, or all zones.
 func (c *call) zone() (dnsname.Name, error) {
 	q := c.r.URL.Query()
 	if !q.Has("zone") {
@@ -67,7 +72,7 @@ func (c *call) zone() (dnsname.Name, error) {
 	return mec.ParseZone(q.Get("zone"))
 }
 
-// key is the record that the path and the query name.
+// key returns the zone, name and type of the record in the path and query.
 func (c *call) key() (zone, name dnsname.Name, t rr.Type, err error) {
 	if zone, err = c.zone(); err != nil {
 		return zone, name, t, err
@@ -76,14 +81,14 @@ func (c *call) key() (zone, name dnsname.Name, t rr.Type, err error) {
 	return zone, name, t, err
 }
 
-// list answers with what a batch would put. Records are in order of their zones.
+// list returns all records in the form of a batch, in the order of their zones.
 func (c *call) list() error {
 	zone, err := c.zone()
 	if err != nil {
 		return err
 	}
 	list, err := c.Service.Records(zone)
-	return c.tell(list, err)
+	return c.writeList(list, err)
 }
 
 func (c *call) listName() error {
@@ -96,10 +101,11 @@ func (c *call) listName() error {
 		return err
 	}
 	list, err := c.Service.RecordsAt(zone, name)
-	return c.tell(list, err)
+	return c.writeList(list, err)
 }
 
-func (c *call) tell(list []mec.Record, err error) error {
+// writeList writes records in the form of a batch.
+func (c *call) writeList(list []mec.Record, err error) error {
 	if err != nil {
 		return err
 	}
@@ -130,7 +136,7 @@ func (c *call) show() error {
 	return nil
 }
 
-// putBatch is the first generation: every record of every zone is made or replaced, or none is.
+// putBatch is the call of EdgeGallery's first generation. It creates or replaces every record of every zone, or none.
 func (c *call) putBatch() error {
 	b, err := c.read()
 	if err != nil {
@@ -150,7 +156,7 @@ func (c *call) putBatch() error {
 			Records []json.RawMessage `json:"rr"`
 		}
 		err := mechttp.Decode(raw, &z)
-		if err == nil && z.Records == nil { // misspelt, it would be a success that changes nothing
+		if err == nil && z.Records == nil { // otherwise a misspelt key would be a success that changes nothing
 			err = &mec.FieldError{Field: "rr", Msg: "is missing"}
 		}
 		for j := 0; err == nil && j < len(z.Records); j++ {
@@ -175,7 +181,8 @@ func parseRecord(zone string, raw []byte) (mec.Record, error) {
 	return in.parse(zone)
 }
 
-// create is the second generation: one record, or several, as its manual has it and its code had not.
+// create is the call of EdgeGallery's second generation. It takes one record, or a list as in EdgeGallery's manual:
+// EdgeGallery's code did not accept a list.
 func (c *call) create() error {
 	b, err := c.read()
 	if err != nil {
@@ -202,7 +209,7 @@ func (c *call) create() error {
 	return c.done(c.Service.CreateRecords(c.r.Context(), c.actor(), list))
 }
 
-// replace changes a record. Without a zone it is the one that is answered.
+// replace changes a record. Without a zone in the query it changes the record that is served.
 func (c *call) replace() error {
 	zone, name, t, err := c.key()
 	if err != nil {
@@ -231,7 +238,7 @@ func (c *call) replace() error {
 	return c.done(c.Service.ReplaceRecord(c.r.Context(), c.actor(), r))
 }
 
-// remove deletes a record. A body, which EdgeGallery's client sends, says nothing.
+// remove deletes a record. It ignores the body that EdgeGallery's client sends.
 func (c *call) remove() error {
 	zone, name, t, err := c.key()
 	if err != nil {

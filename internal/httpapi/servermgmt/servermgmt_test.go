@@ -20,7 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// server is the door on a store of its own.
+// server is the API with a store of its own.
 type server struct {
 	t   testing.TB
 	mux *http.ServeMux
@@ -32,7 +32,7 @@ var (
 	app      = httpapi.Caller{Who: "token app1", App: "app1", Roles: []string{"app"}}
 )
 
-// as is the handler inside a frame that takes every request for one of who.
+// as returns the handler inside a Frame in which every request comes from who.
 func as(who httpapi.Caller, h http.Handler) http.Handler {
 	return httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Problem}},
 		Public: []string{"/health"}, Limits: httpapi.Limits{Body: 1 << 30},
@@ -82,7 +82,7 @@ func (s *server) do(who httpapi.Caller, call, body string, headers ...string) *h
 	return w
 }
 
-// as makes a call that must have this status, and returns its body. Errors must be problem documents.
+// as sends a request whose reply must have this status, and returns the body. Errors must be problem documents.
 func (s *server) as(who httpapi.Caller, status int, call, body string, headers ...string) string {
 	s.t.Helper()
 	w := s.do(who, call, body, headers...)
@@ -103,7 +103,8 @@ func checkProblem(t testing.TB, w *httptest.ResponseRecorder) string {
 		Status                        int
 	}
 	err := json.Unmarshal(w.Body.Bytes(), &p)
-	if err != nil || w.Header().Get("Content-Type") != "application/problem+json" || p.Status != w.Code || p.Type == "" || p.Title == "" ||
+	if err != nil || w.Header().Get("Content-Type") != "application/problem+json" || p.Status != w.Code || p.Type == "" ||
+		p.Title == "" ||
 		p.Detail == "" || p.Instance == "" {
 		t.Fatalf("problem %d %v %s: %v", w.Code, w.Header(), w.Body, err)
 	}
@@ -123,11 +124,12 @@ func (s *server) want(got, want string) {
 
 const (
 	www   = `{"name":"www.example.com.","type":"A","class":"IN","ttl":30,"rData":["172.16.104.22"]}`
-	three = `{"name":"www.example1.com.","type":"A","class":"IN","ttl":30,"rData":["172.16.104.27","172.16.104.38","172.16.104.40"]}`
+	three = `{"name":"www.example1.com.","type":"A","class":"IN","ttl":30,"rData":["172.16.104.27","172.16.104.38",` +
+		`"172.16.104.40"]}`
 	batch = `[{"zone":".","rr":[` + www + "," + three + `]}]`
 )
 
-// TestFirstGeneration is the form of the document, which EdgeGallery shipped until 1.2.
+// TestFirstGeneration uses the API that EdgeGallery shipped until 1.2.
 func TestFirstGeneration(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	if got := s.as(platform, 200, "PUT /rrecord", batch); got != "Success" {
@@ -137,7 +139,8 @@ func TestFirstGeneration(t *testing.T) {
 	s.as(admin, 200, "PUT /rrecord", strings.Replace(batch, `"zone":"."`, `"zone":""`, 1))
 	s.want(s.as(platform, 200, "GET /rrecord", ""), batch)
 	s.as(platform, 200, "PUT /rrecord", strings.Replace(batch, "172.16.104.22", "172.16.104.23", 1), "Content-Type: ")
-	s.want(s.as(platform, 200, "GET /rrecord/www.example.com/A", ""), `{"zone":".","name":"www.example.com.","type":"A","class":"IN","ttl":30,"rData":["172.16.104.23"]}`)
+	s.want(s.as(platform, 200, "GET /rrecord/www.example.com/A", ""),
+		`{"zone":".","name":"www.example.com.","type":"A","class":"IN","ttl":30,"rData":["172.16.104.23"]}`)
 	if got := s.as(platform, 200, "DELETE /rrecord/www.example.com./A", "{}"); got != "Success" {
 		t.Errorf("DELETE answered %q", got)
 	}
@@ -147,13 +150,13 @@ func TestFirstGeneration(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /zones", ""), `[{"zone":".","records":1}]`)
 	s.as(platform, 200, "PUT /rrecord", "[]")
 
-	// A mepserver sends 0 for a rule without ttl.
+	// A mepserver sends 0 for a rule without a TTL.
 	s.as(platform, 200, "PUT /rrecord", strings.Replace(batch, "30", "0", 1))
 	s.want(s.as(platform, 200, "GET /rrecord/www.example.com./A", ""),
 		`{"zone":".","name":"www.example.com.","type":"A","class":"IN","rData":["172.16.104.22"]}`)
 }
 
-// TestSecondGeneration is the form that EdgeGallery shipped from 1.3 on.
+// TestSecondGeneration uses the API that EdgeGallery shipped since 1.3.
 func TestSecondGeneration(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	s.as(platform, 200, "POST /rrecord?zone=.", www)
@@ -173,7 +176,7 @@ func TestSecondGeneration(t *testing.T) {
 	s.as(platform, 404, "DELETE /rrecord/www.example.com./A?zone=.", "{}")
 }
 
-// TestConnectionEnds looks whether connections are kept that a mepserver would not use again.
+// TestConnectionEnds checks that the server closes connections that a mepserver would not reuse.
 func TestConnectionEnds(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	for _, tt := range []struct {
@@ -196,18 +199,21 @@ func TestConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestZones has one name in two zones: each is deleted for itself, and what is answered is that of the longer one.
+// TestZones writes one name into two zones. Each record is deleted separately, and the more specific zone answers.
 func TestZones(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	s.as(platform, 200, "POST /rrecord?zone=.", www)
 	inner := strings.Replace(www, "172.16.104.22", "192.0.2.1", 1)
 	s.as(platform, 200, "POST /rrecord?zone=example.com", inner)
 	s.want(s.as(platform, 200, "GET /zones", ""), `[{"zone":".","records":1},{"zone":"example.com.","records":1}]`)
-	s.want(s.as(platform, 200, "GET /rrecord", ""), `[{"zone":".","rr":[`+www+`]},{"zone":"example.com.","rr":[`+inner+`]}]`)
+	s.want(s.as(platform, 200, "GET /rrecord", ""),
+		`[{"zone":".","rr":[`+www+`]},{"zone":"example.com.","rr":[`+inner+`]}]`)
 	s.want(s.as(platform, 200, "GET /rrecord?zone=example.com.", ""), `[{"zone":"example.com.","rr":[`+inner+`]}]`)
-	s.want(s.as(platform, 200, "GET /rrecord/www.example.com./A", ""), strings.Replace(inner, "{", `{"zone":"example.com.",`, 1))
+	s.want(s.as(platform, 200, "GET /rrecord/www.example.com./A", ""),
+		strings.Replace(inner, "{", `{"zone":"example.com.",`, 1))
 	s.as(platform, 200, "PUT /rrecord/www.example.com./A", strings.Replace(inner, "30", "31", 1))
-	s.want(s.as(platform, 200, "GET /rrecord?zone=example.com.", ""), `[{"zone":"example.com.","rr":[`+strings.Replace(inner, "30", "31", 1)+`]}]`)
+	s.want(s.as(platform, 200, "GET /rrecord?zone=example.com.", ""),
+		`[{"zone":"example.com.","rr":[`+strings.Replace(inner, "30", "31", 1)+`]}]`)
 	s.as(platform, 200, "DELETE /rrecord/www.example.com./A?zone=.", "{}")
 	s.as(platform, 404, "DELETE /rrecord/www.example.com./A?zone=.", "{}")
 	s.want(s.as(platform, 200, "GET /zones", ""), `[{"zone":"example.com.","records":1}]`)
@@ -225,7 +231,7 @@ func TestEdgeGalleryStatus(t *testing.T) {
 	s.as(platform, 404, "GET /rrecord/x.example.com./A?zone=.", "")
 }
 
-// TestBadRecords are refused with the field named, and change nothing.
+// TestBadRecords checks that a bad record is refused with the name of its field, and changes nothing.
 func TestBadRecords(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	put := func(from, to string) string { return strings.Replace(www, from, to, 1) }
@@ -255,7 +261,8 @@ func TestBadRecords(t *testing.T) {
 				{"POST /rrecord", "[" + three + "," + tt.record + "]", "[1]."},
 				{"PUT /rrecord", `[{"zone":".","rr":[` + three + `]},{"zone":".","rr":[` + tt.record + `]}]`, "[1].rr[0]."},
 			} {
-				if got := s.as(platform, 400, c.call, c.body); !strings.HasPrefix(got, c.where+tt.field) && !strings.HasPrefix(got, tt.field) &&
+				if got := s.as(platform, 400, c.call, c.body); !strings.HasPrefix(got, c.where+tt.field) &&
+					!strings.HasPrefix(got, tt.field) &&
 					!strings.Contains(got, "."+tt.field+":") {
 					t.Errorf("%s: %q does not name %s", c.call, got, c.where+tt.field)
 				}
@@ -269,7 +276,8 @@ func TestBadRecords(t *testing.T) {
 	s.as(platform, 400, "GET /rrecord?zone=a..b", "")
 	s.as(platform, 400, "GET /rrecord/www.example.com./MX", "")
 	s.as(platform, 400, "PUT /rrecord", www)
-	for _, nothing := range []string{"null", "[null]", `[{"zone":".","records":[` + www + `]}]`, `[{"zone":".","rr":null}]`} {
+	for _, nothing := range []string{"null", "[null]", `[{"zone":".","records":[` + www + `]}]`,
+		`[{"zone":".","rr":null}]`} {
 		s.as(platform, 400, "PUT /rrecord", nothing)
 	}
 	s.as(platform, 400, "PUT /rrecord", "")
@@ -280,7 +288,7 @@ func TestBadRecords(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /rrecord", ""), "[]")
 }
 
-// TestBatch has one bad record among a hundred: none is there.
+// TestBatch sends a hundred records, one of them bad: none is stored.
 func TestBatch(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	var list []string
@@ -289,7 +297,8 @@ func TestBatch(t *testing.T) {
 	}
 	good := `[{"zone":".","rr":[` + strings.Join(list, ",") + `]}]`
 	list[57] = strings.Replace(list[57], "172.16.104.22", "::1", 1)
-	if got := s.as(platform, 400, "PUT /rrecord", `[{"zone":".","rr":[`+strings.Join(list, ",")+`]}]`); !strings.Contains(got, "[0].rr[57].rData") {
+	if got := s.as(platform, 400, "PUT /rrecord",
+		`[{"zone":".","rr":[`+strings.Join(list, ",")+`]}]`); !strings.Contains(got, "[0].rr[57].rData") {
 		t.Errorf("detail %q", got)
 	}
 	s.want(s.as(platform, 200, "GET /rrecord", ""), "[]")
@@ -297,7 +306,8 @@ func TestBatch(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /zones", ""), `[{"zone":".","records":100}]`)
 }
 
-func TestDoor(t *testing.T) {
+// TestCallers checks which callers and methods each path allows.
+func TestCallers(t *testing.T) {
 	s := newServer(t, servermgmt.API{})
 	if got := s.as(httpapi.Caller{}, 200, "GET /health", ""); got != "OK" {
 		t.Errorf("health is %q", got)
@@ -306,7 +316,8 @@ func TestDoor(t *testing.T) {
 		s.as(app, 403, call, batch)
 		s.as(httpapi.Caller{}, 403, call, batch)
 	}
-	for call, allow := range map[string]string{"DELETE /rrecord": "GET, POST, PUT", "POST /rrecord/a./A": "DELETE, GET, PUT", "PUT /zones": "GET",
+	for call, allow := range map[string]string{"DELETE /rrecord": "GET, POST, PUT",
+		"POST /rrecord/a./A": "DELETE, GET, PUT", "PUT /zones": "GET",
 		"POST /health": "GET", "DELETE /rrecord/a.": "GET"} {
 		s.as(platform, 405, call, "{}")
 		if got := s.do(platform, call, "{}").Header().Get("Allow"); got != allow {
@@ -315,14 +326,16 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// FuzzBodies sends any bytes to every operation that has a body: never a panic, never a status of 500 or more, always a problem
-// document for an error.
+// FuzzBodies sends arbitrary bytes to every operation that has a body. There must be no panic and no status of 500 or
+// more, and every error must be a problem document.
 func FuzzBodies(f *testing.F) {
 	s := newServer(f, servermgmt.API{})
 	s.as(platform, 200, "PUT /rrecord", batch)
-	calls := []string{"PUT /rrecord", "POST /rrecord?zone=.", "POST /rrecord?zone=example.com.", "PUT /rrecord/www.example.com./A?zone=."}
+	calls := []string{"PUT /rrecord", "POST /rrecord?zone=.", "POST /rrecord?zone=example.com.",
+		"PUT /rrecord/www.example.com./A?zone=."}
 	for i := range calls {
-		for _, b := range []string{"", "{}", "null", "[]", "[null]", "[[]]", www, batch, "[" + www + "]", `[{"rr":[null]}]`, `[{"zone":7}]`,
+		for _, b := range []string{"", "{}", "null", "[]", "[null]", "[[]]", www, batch, "[" + www + "]", `[{"rr":[null]}]`,
+			`[{"zone":7}]`,
 			`{"ttl":1e400,"TTL":-0}`, `{"name":"\u0000\ud800"}`, `{"rData":[null,"",{}]}`, strings.Repeat("[", 3000)} {
 			f.Add(uint8(i), b)
 		}
