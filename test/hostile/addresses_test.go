@@ -269,7 +269,7 @@ func (w *addressWorld) callbacks(t *testing.T) {
 	}
 	for _, a := range refused() {
 		r := subscribe(strings.TrimSuffix(netip.AddrPortFrom(a, 80).String(), ":80"))
-		if r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), "none of the networks") {
+		if r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), "outside the networks") {
 			t.Errorf("a callback at %s: %d %s", a, r.Status, r.Body)
 		}
 	}
@@ -288,7 +288,7 @@ func (w *addressWorld) callbacks(t *testing.T) {
 		w.Must(http.MethodGet, named.Header.Get("Location"), nil, &s, app)
 		return s.LastError != ""
 	})
-	if !strings.Contains(s.LastError, "none of the networks") {
+	if !strings.Contains(s.LastError, "outside the networks") {
 		t.Errorf("a callback by a name of this host: %s", s.LastError)
 	}
 }

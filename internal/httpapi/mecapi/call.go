@@ -10,31 +10,31 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// call is one request and what its handler needs.
+// call is one request, with everything that its handler needs.
 type call struct {
-	*door
+	*endpoint
 	w     http.ResponseWriter
 	r     *http.Request
 	route Route
-	app   string // of the path
+	app   string // the application of the path
 }
 
-// reply is what a handler returns.
+// reply is the result of a handler.
 type reply struct {
 	status   int
-	body     any // as JSON; nil: none
+	body     any // encoded as JSON; nil: no body
 	etag     string
 	location string
-	sent     bool // the handler wrote it all itself
+	sent     bool // the handler has written the whole reply itself
 }
 
 func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
 
-// dispatch checks whether the caller may do the operation, and does it.
+// dispatch checks whether the caller may use the route, and runs its handler.
 func (c *call) dispatch(admit func(*call) error) (reply, error) {
 	if strings.HasPrefix(c.route.Pattern, "/mepcfg/") {
-		// EdgeGallery's MEPM makes an HTTP client for each call, and leaves its connection until all of the listener
-		// are taken.
+		// EdgeGallery's MEPM creates an HTTP client for each call and leaves its connection open. Without this header it
+		// would use up all connections of the listener.
 		c.w.Header().Set("Connection", "close")
 	}
 	if strings.Contains(c.route.Pattern, "{app}") {
@@ -51,8 +51,8 @@ func (c *call) dispatch(admit func(*call) error) (reply, error) {
 
 // admitApp admits an application to its own rules, and an administrator to all.
 func (c *call) admitApp() error {
-	// One alone: a gateway that adds its own to what the application sent must not be read as if it had checked the
-	// first.
+	// There must be exactly one value. If a gateway adds its value to one that the application sent, the first value was
+	// not checked by the gateway.
 	if h := c.r.Header.Values("X-Appinstanceid"); c.EdgeGallery && (len(h) != 1 || h[0] != c.app) {
 		return &mechttp.Fault{Status: http.StatusUnauthorized,
 			Detail: "the header X-AppinstanceID is not the application of the path"}
@@ -61,7 +61,7 @@ func (c *call) admitApp() error {
 		return nil
 	}
 	return &mechttp.Fault{Status: http.StatusForbidden,
-		Detail: "this needs a token of the application " + c.app + " (role app)"}
+		Detail: "this operation needs a token of the application " + c.app + " (role app)"}
 }
 
 // admitPlatform admits the platform and administrators.
@@ -69,13 +69,13 @@ func (c *call) admitPlatform() error {
 	if httpapi.CallerOf(c.r.Context()).IsPlatform() {
 		return nil
 	}
-	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this needs the role platform"}
+	return &mechttp.Fault{Status: http.StatusForbidden, Detail: "this operation needs the role platform"}
 }
 
 // read reads the body of a request.
 func (c *call) read() ([]byte, error) { return mechttp.Read(c.w, c.r, c.route.limit) }
 
-// decode reads the body into a wire type.
+// decode reads the body into a JSON type.
 func (c *call) decode(into any) error {
 	b, err := c.read()
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *call) decode(into any) error {
 
 func (c *call) actor() store.Actor { return httpapi.Actor(c.r.Context(), c.name) }
 
-// url returns the address of a path on the listener of the request.
+// url returns the URL of a path on the listener of the request.
 func (c *call) url(path string) string { return httpapi.BaseURL(c.r, "") + path }
 
 func (c *call) write(rep reply) {
@@ -110,13 +110,13 @@ func (c *call) write(rep reply) {
 // tag returns the entity tag of a rule.
 func tag(r mec.Rule) string { return `"` + r.ETag() + `"` }
 
-// ifMatch compares the request's If-Match with the rule that would be changed. It is called inside the commit, so that
-// of two writers with the same tag only one goes on.
+// ifMatch compares the request's If-Match with the current rule. Call it inside the commit: of two writers with the
+// same tag, only one succeeds then.
 func (c *call) ifMatch(r mec.Rule) error {
-	return c.matchTag(tag(r), "the rule is not the one that If-Match names; read it again and repeat the change")
+	return c.matchTag(tag(r), "the rule has changed since If-Match was read; read it again and repeat the change")
 }
 
-// matchTag refuses with detail, unless the request's If-Match has the tag or is absent.
+// matchTag returns 412 with detail, unless the request's If-Match has the tag or is absent.
 func (c *call) matchTag(tag, detail string) error {
 	want := c.r.Header.Values("If-Match")
 	if len(want) == 0 || httpapi.HasTag(want, func(t string) bool { return t == tag }) {
@@ -125,15 +125,15 @@ func (c *call) matchTag(tag, detail string) error {
 	return &mechttp.Fault{Status: http.StatusPreconditionFailed, Detail: detail}
 }
 
-// unlessHeld returns the reply to a GET, or 304 when If-None-Match says that the client has this representation.
-func (c *call) unlessHeld(rep reply) reply {
+// ifNoneMatch returns the reply to a GET, or 304 when If-None-Match has the tag of this representation.
+func (c *call) ifNoneMatch(rep reply) reply {
 	if none := c.r.Header.Values("If-None-Match"); len(none) > 0 && httpapi.HasWeakTag(none, rep.etag) {
 		return reply{status: http.StatusNotModified, etag: rep.etag}
 	}
 	return rep
 }
 
-// told is a reply with a rule and its tag.
-func (c *call) told(status int, r mec.Rule) reply {
+// ruleReply returns a reply with a rule and its tag.
+func (c *call) ruleReply(status int, r mec.Rule) reply {
 	return reply{status: status, body: c.wire(r), etag: tag(r)}
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// Callbacks brings notifications to the callbacks of subscriptions. Applications choose where these are, so the
-// server must not be made to call what only it can reach: it connects to addresses of the given networks only, looks
-// at the address itself when it connects, whatever the name of the host led to, and follows no redirect and no proxy.
+// Callbacks sends notifications to the callbacks of subscriptions. Applications choose the URLs, so they could make the
+// server call hosts that only the server can reach (SSRF). Callbacks therefore connects only to addresses of the given
+// networks. It checks the address when it connects, after the name lookup, and follows no redirects and no proxies.
 type Callbacks struct {
 	networks   []netip.Prefix
 	special    specialaddr.Table
@@ -30,24 +30,24 @@ type Callbacks struct {
 	client     *http.Client
 }
 
-// Errors that an application may read. It chose the name and port of the host, and must not learn from us what the
-// name leads to, whom we ask about names, or what is said at a port that is no callback.
+// Errors that an application may read. The application chose the host and port. The errors must not reveal the address
+// of the host, the resolvers of this server, or the reply of a port that is not a callback.
 var (
-	errOutside = errors.New("the host is in none of the networks that callbacks may be in")
-	errUnknown = errors.New("the name of the host leads to no address")
+	errOutside = errors.New("the host is outside the networks that are allowed for callbacks")
+	errUnknown = errors.New("the name of the host has no address")
 	errLate    = errors.New("the callback did not answer in time")
-	errNotHTTP = errors.New("the callback did not answer as an HTTP server does")
+	errNotHTTP = errors.New("the callback did not answer like an HTTP server")
 )
 
-// Times and sizes of a call. A receiver that is slower fails, and is tried again later.
+// Bounds of a call. A slower receiver counts as failed, and is tried again later.
 const (
 	callbackTime  = 10 * time.Second
-	callbackReply = 4 << 10 // octets of a reply that are read, so that the connection can be used again
+	callbackReply = 4 << 10 // the bytes of a reply that are read, so that the connection can be reused
 )
 
-// NewCallbacks returns Callbacks for the networks that specialaddr.Table.Allowed finds an address in. Notifications
-// have the extensions of EdgeGallery when edgeGallery is set. Deliver goes to the options of the Service, and the
-// Callbacks to the API.
+// NewCallbacks returns Callbacks that connect to addresses which special allows in the networks. Notifications have the
+// extensions of EdgeGallery when edgeGallery is set. Pass Deliver to the options of the Service, and the Callbacks to
+// the API.
 func NewCallbacks(networks []netip.Prefix, special specialaddr.Table, edgeGallery bool) *Callbacks {
 	c := &Callbacks{networks: networks, special: special, extensions: edgeGallery}
 	dialer := &net.Dialer{Timeout: callbackTime, Control: func(_, address string, _ syscall.RawConn) error {
@@ -60,8 +60,9 @@ func NewCallbacks(networks []netip.Prefix, special specialaddr.Table, edgeGaller
 	c.client = &http.Client{
 		Timeout:       callbackTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: callbackTime, IdleConnTimeout: time.Minute,
-			MaxIdleConns: 64, MaxIdleConnsPerHost: 2, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: callbackTime,
+			IdleConnTimeout: time.Minute,
+			MaxIdleConns:    64, MaxIdleConnsPerHost: 2, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
 	}
 	return c
 }
@@ -70,8 +71,8 @@ func (c *Callbacks) allowed(a netip.Addr) bool {
 	return c.special.Allowed(c.networks, a)
 }
 
-// Check says whether a URI can lead to where callbacks may be; its form is the Service's to judge. Names are looked
-// up only when there is something to deliver.
+// Check returns an error if the host of a URI is an address outside the allowed networks. The Service checks the form
+// of the URI. Names are looked up only when there is an event to deliver.
 func (c *Callbacks) Check(uri string) error {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -79,16 +80,17 @@ func (c *Callbacks) Check(uri string) error {
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return &mec.FieldError{Field: "callbackReference", Msg: "has a port that is none"}
+			return &mec.FieldError{Field: "callbackReference", Msg: "has an invalid port"}
 		}
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !c.allowed(a) {
-		return &mec.FieldError{Field: "callbackReference", Msg: "is in none of the networks that callbacks may be in"}
+		return &mec.FieldError{Field: "callbackReference",
+			Msg: "is outside the networks that are allowed for callbacks"}
 	}
 	return nil
 }
 
-// Deliver posts one notification; any status of success will do.
+// Deliver sends one notification with POST. Every 2xx status is a success.
 func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event) error {
 	n := fromEvent(e, c.extensions)
 	self := mp1Bases[0] + "/applications/" + url.PathEscape(s.App) + "/subscriptions/" + s.ID
@@ -99,13 +101,13 @@ func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Callback, bytes.NewReader(b))
 	if err != nil {
-		return errors.New("the callback is no URI any more") // an error of url.Parse would quote all of it
+		return errors.New("the callback is not a valid URI") // an error of url.Parse would quote the whole URI
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "nameplane")
 	res, err := c.client.Do(req)
 	if err != nil {
-		return told(err)
+		return publicError(err)
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, callbackReply)
@@ -115,8 +117,8 @@ func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event
 	return nil
 }
 
-// told is what an application learns of a call that failed.
-func told(err error) error {
+// publicError returns the error that an application may see for a failed call.
+func publicError(err error) error {
 	var timeout interface{ Timeout() bool }
 	var errno syscall.Errno
 	var untrusted *tls.CertificateVerificationError
@@ -128,7 +130,7 @@ func told(err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errLate
 	case errors.As(err, &errno):
-		return errno // connection refused, and its like
+		return errno // connection refused, for example
 	case errors.As(err, &untrusted):
 		return untrusted
 	}

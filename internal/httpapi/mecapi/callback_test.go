@@ -26,10 +26,11 @@ func withCallbacks(t *testing.T, networks []netip.Prefix) *server {
 }
 
 func subscribeTo(uri string) string {
-	return `{"subscriptionType":"DnsRuleChangeNotificationSubscription","callbackReference":"` + uri + `","appInstanceId":"app1"}`
+	return `{"subscriptionType":"DnsRuleChangeNotificationSubscription","callbackReference":"` + uri +
+		`","appInstanceId":"app1"}`
 }
 
-// TestSubscriptions walks through the life of a subscription, on every base path.
+// TestSubscriptions creates, reads and deletes a subscription on every base path.
 func TestSubscriptions(t *testing.T) {
 	for _, base := range bases {
 		t.Run(base, func(t *testing.T) {
@@ -42,14 +43,16 @@ func TestSubscriptions(t *testing.T) {
 			}))
 			defer receiver.Close()
 			all := base + "/applications/app1/subscriptions"
-			s.want(s.as(app1, 200, "GET "+all, "").json, `{"_links":{"self":{"href":"http://mep.test`+all+`"},"subscriptions":[]}}`)
+			s.want(s.as(app1, 200, "GET "+all, "").json,
+				`{"_links":{"self":{"href":"http://mep.test`+all+`"},"subscriptions":[]}}`)
 			made := s.as(app1, 201, "POST "+all, subscribeTo(receiver.URL+"/cb"))
 			self := made.Header().Get("Location")
 			one, ok := strings.CutPrefix(self, "http://mep.test")
 			if !ok || !strings.HasPrefix(one, all+"/") {
 				t.Fatalf("Location %q", self)
 			}
-			s.want(made.json, `{"subscriptionType":"DnsRuleChangeNotificationSubscription","callbackReference":"`+receiver.URL+`/cb",
+			s.want(made.json, `{"subscriptionType":"DnsRuleChangeNotificationSubscription",
+				"callbackReference":"`+receiver.URL+`/cb",
 				"appInstanceId":"app1","_links":{"self":{"href":"`+self+`"}},"state":"ACTIVE","lastSequence":0}`)
 			s.want(s.as(app1, 200, "GET "+one, "").json, made.Body.String())
 			const typ = "DnsRuleChangeNotificationSubscription"
@@ -66,8 +69,9 @@ func TestSubscriptions(t *testing.T) {
 			}
 			delete(n, "timeStamp")
 			id := one[len(all)+1:]
-			s.want(any(n), `{"notificationType":"DnsRuleChangeNotification","appInstanceId":"app1","changeType":"CREATED","sequence":2,
-				"dnsRule":`+rule1+`,"_links":{"subscription":{"href":"/mec_app_support/v2/applications/app1/subscriptions/`+id+`"}}}`)
+			s.want(any(n), `{"notificationType":"DnsRuleChangeNotification","appInstanceId":"app1","changeType":"CREATED",
+				"sequence":2,"dnsRule":`+rule1+`,
+				"_links":{"subscription":{"href":"/mec_app_support/v2/applications/app1/subscriptions/`+id+`"}}}`)
 
 			s.as(gateway, 404, "GET "+strings.Replace(one, "app1", "app2", 1), "")
 			s.as(app1, 405, "PUT "+one, "{}")
@@ -114,17 +118,19 @@ func TestBadSubscriptions(t *testing.T) {
 	none.as(app1, 403, "POST /applications/app1/subscriptions", good)
 }
 
-// TestSpecialCallbacks: an administrator who allows the whole internet has not named this host, its networks or its cloud.
+// TestSpecialCallbacks checks that allowing the whole internet does not allow this host, its networks or the metadata
+// service of its cloud.
 func TestSpecialCallbacks(t *testing.T) {
 	internet := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	cb := mecapi.NewCallbacks(internet, specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}, false)
 	event := mec.Event{Seq: 1, Rule: mec.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
 	for _, a := range slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) {
 		uri := "http://" + netip.AddrPortFrom(a, 80).String() + "/"
-		if err := cb.Check(uri); err == nil || !strings.Contains(err.Error(), "none of the networks") {
+		if err := cb.Check(uri); err == nil || !strings.Contains(err.Error(), "outside the networks") {
 			t.Errorf("Check(%s): %v", uri, err)
 		}
-		if err := cb.Deliver(t.Context(), mec.Subscription{Callback: uri}, event); err == nil || !strings.Contains(err.Error(), "none of the networks") {
+		if err := cb.Deliver(t.Context(), mec.Subscription{Callback: uri}, event); err == nil ||
+			!strings.Contains(err.Error(), "outside the networks") {
 			t.Errorf("Deliver to %s: %v", uri, err)
 		}
 	}
@@ -135,7 +141,7 @@ func TestSpecialCallbacks(t *testing.T) {
 	}
 }
 
-// TestDeliverElsewhere wants the address that a connection goes to be looked at, and redirects not to be followed.
+// TestDeliverElsewhere checks that the address of the connection is checked, and that redirects are not followed.
 func TestDeliverElsewhere(t *testing.T) {
 	asked := make(chan string, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,23 +149,26 @@ func TestDeliverElsewhere(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	defer receiver.Close()
-	event := mec.Event{Seq: 1, Kind: "CREATED", Rule: mec.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
+	event := mec.Event{Seq: 1, Kind: "CREATED",
+		Rule: mec.Rule{App: "app1", ID: "r1", Addr: netip.MustParseAddr("192.0.2.1")}}
 	sub := mec.Subscription{ID: "s1", App: "app1", Callback: receiver.URL + "/cb"}
 
 	outside := mecapi.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, specialaddr.Table{}, false)
-	if err := outside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "none of the networks") || len(asked) != 0 {
+	if err := outside.Deliver(t.Context(), sub, event); err == nil ||
+		!strings.Contains(err.Error(), "outside the networks") || len(asked) != 0 {
 		t.Errorf("a callback outside the networks: %v, and %d requests", err, len(asked))
 	}
 	if err := outside.Deliver(t.Context(), sub, event); strings.Contains(err.Error(), "127.0.0.1") {
-		t.Errorf("an application is told what a name outside the networks leads to: %v", err)
+		t.Errorf("an application learns the address of a name outside the networks: %v", err)
 	}
 	inside := mecapi.NewCallbacks(loopback, specialaddr.Table{}, false)
-	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") || len(asked) != 1 {
+	if err := inside.Deliver(t.Context(), sub, event); err == nil || !strings.Contains(err.Error(), "307") ||
+		len(asked) != 1 {
 		t.Errorf("a callback that redirects: %v, and %d requests", err, len(asked))
 	}
 }
 
-// TestDeliverToOthers wants an application to learn nothing of what is said at ports that are no callbacks.
+// TestDeliverToOthers checks that an application learns nothing about replies of ports that are not callbacks.
 func TestDeliverToOthers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -183,15 +192,17 @@ func TestDeliverToOthers(t *testing.T) {
 	}
 }
 
-// TestDeliverNoProxy wants no proxy of the environment to see notifications.
+// TestDeliverNoProxy checks that notifications do not use a proxy from the environment.
 func TestDeliverNoProxy(t *testing.T) {
-	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the proxy was asked")
+	}))
 	defer proxy.Close()
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
 	cb := mecapi.NewCallbacks(loopback, specialaddr.Table{}, false)
 	event := mec.Event{Seq: 1, Rule: mec.Rule{Addr: netip.MustParseAddr("192.0.2.1")}}
-	// An address that the environment's proxy would be used for; nobody may be asked there.
+	// An address for which the proxy of the environment would be used. No connection to it may be made.
 	if err := cb.Deliver(t.Context(), mec.Subscription{Callback: "http://192.0.2.1/"}, event); err == nil {
 		t.Error("delivered to an address outside the networks")
 	}

@@ -13,39 +13,49 @@ import (
 )
 
 const (
-	oldRules     = "/mepcfg/mec_app_config/v1/rules/{app}/dns_rules"
-	appd         = "/mepcfg/app_lcm/v1/applications/{app}/appd_configuration"
-	taskPath     = "/mepcfg/app_lcm/v1/tasks/{task}/appd_configuration"
-	ended        = "/mep/mec_app_support/v1/applications/{app}/AppInstanceTermination"
-	capabilities = "/mepcfg/mec_platform_config/v1/capabilities"
+	ruleListPath    = "/mepcfg/mec_app_config/v1/rules/{app}/dns_rules"
+	configPath      = "/mepcfg/app_lcm/v1/applications/{app}/appd_configuration"
+	taskPath        = "/mepcfg/app_lcm/v1/tasks/{task}/appd_configuration"
+	terminationPath = "/mep/mec_app_support/v1/applications/{app}/AppInstanceTermination"
+	capabilityPath  = "/mepcfg/mec_platform_config/v1/capabilities"
 
 	unprocessable = http.StatusUnprocessableEntity
 	badRequest    = http.StatusBadRequest
 )
 
-// edgeGalleryRuleRoutes are Mm5 of EdgeGallery 0.9 and 1.0: rule by rule, with ids of the platform's own making.
+// edgeGalleryRuleRoutes is the Mm5 API of EdgeGallery 0.9 and 1.0: one call for each rule, and the platform chooses the
+// ids.
 var edgeGalleryRuleRoutes = []Route{
-	{http.MethodGet, oldRules, "List the DNS rules of an application (EdgeGallery 0.9)", (*call).listRules, 0, 0},
-	{http.MethodPost, oldRules, "Create a DNS rule (EdgeGallery 0.9)", (*call).createOld, mm5Body, unprocessable},
-	{http.MethodGet, oldRules + "/{rule}", "Show a DNS rule (EdgeGallery 0.9)", (*call).showRule, 0, 0},
-	{http.MethodPut, oldRules + "/{rule}", "Switch a DNS rule (EdgeGallery 0.9)", (*call).putOld, mm5Body, unprocessable},
-	{http.MethodDelete, oldRules + "/{rule}", "Delete a DNS rule (EdgeGallery 0.9)", (*call).deleteOld, 0, 0},
+	{http.MethodGet, ruleListPath, "List the DNS rules of an application (EdgeGallery 0.9)", (*call).listRules, 0, 0},
+	{http.MethodPost, ruleListPath, "Create a DNS rule (EdgeGallery 0.9)", (*call).createEdgeGalleryRule, mm5Body,
+		unprocessable},
+	{http.MethodGet, ruleListPath + "/{rule}", "Show a DNS rule (EdgeGallery 0.9)", (*call).showRule, 0, 0},
+	{http.MethodPut, ruleListPath + "/{rule}", "Switch a DNS rule (EdgeGallery 0.9)", (*call).putEdgeGalleryRule, mm5Body,
+		unprocessable},
+	{http.MethodDelete, ruleListPath + "/{rule}", "Delete a DNS rule (EdgeGallery 0.9)", (*call).deleteEdgeGalleryRule, 0,
+		0},
 }
 
-// edgeGalleryTaskRoutes are Mm5 of EdgeGallery since 1.0.1: the whole configuration of an application, as a task.
+// edgeGalleryTaskRoutes is the Mm5 API of EdgeGallery since 1.0.1: a task sets the whole configuration of an
+// application.
 var edgeGalleryTaskRoutes = []Route{
-	{http.MethodGet, appd, "Show the configuration of an application (EdgeGallery)", (*call).showConfig, 0, 0},
-	{http.MethodPost, appd, "Configure an application (EdgeGallery)", (*call).createConfig, mm5Body, badRequest},
-	{http.MethodPut, appd, "Change the configuration of an application (EdgeGallery)", (*call).updateConfig, mm5Body, badRequest},
-	{http.MethodDelete, appd, "Delete the configuration of an application (EdgeGallery)", (*call).deleteConfig, 0, 0},
-	{http.MethodGet, taskPath, "Show how a task goes (EdgeGallery)", (*call).showTask, 0, 0},
-	{http.MethodDelete, ended, "Terminate an application (EdgeGallery)", (*call).terminateOld, 0, 0},
-	{http.MethodGet, capabilities, "List the capabilities of the platform (EdgeGallery)", (*call).listCapabilities, 0, 0},
-	{http.MethodGet, capabilities + "/{capability}", "Show a capability of the platform (EdgeGallery)", (*call).showCapability, 0, 0},
+	{http.MethodGet, configPath, "Show the configuration of an application (EdgeGallery)", (*call).showConfig, 0, 0},
+	{http.MethodPost, configPath, "Configure an application (EdgeGallery)", (*call).createConfig, mm5Body, badRequest},
+	{http.MethodPut, configPath, "Change the configuration of an application (EdgeGallery)", (*call).updateConfig, mm5Body,
+		badRequest},
+	{http.MethodDelete, configPath, "Delete the configuration of an application (EdgeGallery)", (*call).deleteConfig, 0,
+		0},
+	{http.MethodGet, taskPath, "Show the progress of a task (EdgeGallery)", (*call).showTask, 0, 0},
+	{http.MethodDelete, terminationPath, "Terminate an application (EdgeGallery)", (*call).terminateEdgeGallery, 0, 0},
+	{http.MethodGet, capabilityPath, "List the capabilities of the platform (EdgeGallery)", (*call).listCapabilities, 0,
+		0},
+	{http.MethodGet, capabilityPath + "/{capability}", "Show a capability of the platform (EdgeGallery)",
+		(*call).showCapability, 0, 0},
 }
 
-// createOld makes a rule with an id of our own. A second rule for the same name and family is refused, as it was there.
-func (c *call) createOld() (reply, error) {
+// createEdgeGalleryRule creates a rule with a new id. Like EdgeGallery, it refuses a second rule for the same name and
+// address family with 422.
+func (c *call) createEdgeGalleryRule() (reply, error) {
 	var in ruleInput
 	if err := c.decode(&in); err != nil {
 		return reply{}, err
@@ -71,18 +81,18 @@ func (c *call) createOld() (reply, error) {
 		return reply{}, err
 	}
 	c.warn(r)
-	return c.told(http.StatusOK, r), nil
+	return c.ruleReply(http.StatusOK, r), nil
 }
 
-func (c *call) putOld() (reply, error) { return c.update(stateOnly) }
+func (c *call) putEdgeGalleryRule() (reply, error) { return c.update(stateOnly) }
 
-// deleteOld answers with what the rule was.
-func (c *call) deleteOld() (reply, error) {
+// deleteEdgeGalleryRule returns the deleted rule, as EdgeGallery does.
+func (c *call) deleteEdgeGalleryRule() (reply, error) {
 	r, err := c.Service.Delete(c.r.Context(), c.actor(), c.app, c.ruleID(), c.ifMatch)
 	return ok(c.wire(r)), err
 }
 
-// Bounds of a configuration, as EdgeGallery has them.
+// Bounds of a configuration. They are EdgeGallery's.
 const (
 	maxAppName      = 63
 	maxRuleID       = 63
@@ -90,8 +100,8 @@ const (
 	maxTrafficRules = 16
 )
 
-// appdInput is the configuration of an application. Traffic rules are read, so that a wrong one is told, and not kept: nothing
-// here steers traffic.
+// appdInput is the configuration of an application. Traffic rules are checked, so that a wrong one is reported, but
+// they are not stored: this server does not steer traffic.
 type appdInput struct {
 	TrafficRules []trafficRule     `json:"appTrafficRule"`
 	DNSRules     []json.RawMessage `json:"appDNSRule"`
@@ -99,7 +109,7 @@ type appdInput struct {
 	Name         string            `json:"appName"`
 }
 
-// trafficRule is MEC 010-2's TrafficRuleDescriptor, as far as its shape goes.
+// trafficRule has the members of TrafficRuleDescriptor in ETSI MEC 010-2. Only their types are checked.
 type trafficRule struct {
 	ID         *string           `json:"trafficRuleId"`
 	FilterType string            `json:"filterType"`
@@ -110,7 +120,7 @@ type trafficRule struct {
 	Interfaces []json.RawMessage `json:"dstInterface"`
 }
 
-// appdConfig is what a configuration is told as.
+// appdConfig is a configuration in replies.
 type appdConfig struct {
 	TrafficRules []trafficRule `json:"appTrafficRule"`
 	DNSRules     []wireRule    `json:"appDNSRule"`
@@ -118,7 +128,7 @@ type appdConfig struct {
 	Name         string        `json:"appName"`
 }
 
-// appdExtra is what is kept of a configuration for the reply alone.
+// appdExtra holds the members of a configuration that are stored only for replies.
 type appdExtra struct {
 	SupportMp1 bool `json:"mp1,omitempty"`
 }
@@ -129,7 +139,7 @@ func (in appdInput) config() (mec.Config, error) {
 		return mec.Config{}, &mec.FieldError{Field: field, Msg: fmt.Sprintf(format, a...)}
 	}
 	if n := len(in.Name); n < 1 || n > maxAppName {
-		return bad("appName", "must have 1 to %d octets", maxAppName)
+		return bad("appName", "must have 1 to %d bytes", maxAppName)
 	}
 	if len(in.DNSRules) > maxDNSRules {
 		return bad("appDNSRule", "has more than %d rules", maxDNSRules)
@@ -139,7 +149,7 @@ func (in appdInput) config() (mec.Config, error) {
 	}
 	for i, t := range in.TrafficRules {
 		if n := len(val(t.ID)); n < 1 || n > maxRuleID {
-			return bad(fmt.Sprintf("appTrafficRule[%d].trafficRuleId", i), "must have 1 to %d octets", maxRuleID)
+			return bad(fmt.Sprintf("appTrafficRule[%d].trafficRuleId", i), "must have 1 to %d bytes", maxRuleID)
 		}
 	}
 	list, err := parseRules("appDNSRule", in.DNSRules)
@@ -148,9 +158,9 @@ func (in appdInput) config() (mec.Config, error) {
 	}
 	for i, r := range list {
 		if len(r.ID) > maxRuleID {
-			return bad(fmt.Sprintf("appDNSRule[%d].dnsRuleId", i), "must have 1 to %d octets", maxRuleID)
+			return bad(fmt.Sprintf("appDNSRule[%d].dnsRuleId", i), "must have 1 to %d bytes", maxRuleID)
 		}
-		if r.TTL != nil && *r.TTL == 0 { // its MEPM says so of a rule without one
+		if r.TTL != nil && *r.TTL == 0 { // EdgeGallery's MEPM sends 0 for a rule without a TTL
 			list[i].TTL = nil
 		}
 	}
@@ -166,8 +176,8 @@ func (c *call) deleteConfig() (reply, error) {
 	return ok(fromTask(t)), err
 }
 
-// configure begins a task. What is wrong with the body is told at once, what is wrong with the rules beside others' in the
-// task.
+// configure creates a task. Errors in the body are returned at once. Conflicts with rules of other applications fail
+// the task.
 func (c *call) configure(kind mec.TaskKind) (reply, error) {
 	var in appdInput
 	if err := c.decode(&in); err != nil {
@@ -196,7 +206,7 @@ func (c *call) showConfig() (reply, error) {
 	return ok(appdConfig{[]trafficRule{}, c.wireAll(cfg.Rules), extra.SupportMp1, cfg.Name}), nil
 }
 
-// wireTask is EdgeGallery's, capital letter and all.
+// wireTask is a task in the form of EdgeGallery, including the capital letter of "Detailed".
 type wireTask struct {
 	ID     string `json:"taskId"`
 	App    string `json:"appInstanceId"`
@@ -214,8 +224,9 @@ func (c *call) showTask() (reply, error) {
 	return ok(fromTask(t)), err
 }
 
-// terminateOld removes everything of an application. EdgeGallery answers so for an unknown one too.
-func (c *call) terminateOld() (reply, error) {
+// terminateEdgeGallery deletes everything that belongs to an application. Like EdgeGallery, it returns 200 for an
+// unknown application too.
+func (c *call) terminateEdgeGallery() (reply, error) {
 	if _, err := c.revoke(c.app); err != nil {
 		return reply{}, err
 	}
@@ -223,7 +234,7 @@ func (c *call) terminateOld() (reply, error) {
 	return ok(""), err
 }
 
-// capability is a service of the platform. There is one: what this program does.
+// capability is a service of the platform. There is one: the DNS rules of this server.
 type capability struct {
 	ID        string     `json:"capabilityId"`
 	Name      string     `json:"capabilityName"`
@@ -238,10 +249,10 @@ type consumer struct {
 
 const dnsCapability = "dns"
 
-// maxConsumers is how many applications a capability names.
+// maxConsumers bounds the applications in the reply: there may be very many.
 const maxConsumers = 1000
 
-// capabilityDNS tells of the first of the applications that have rules, of which there may be very many.
+// capabilityDNS returns the DNS capability, with the applications that have rules among the first maxConsumers.
 func (c *call) capabilityDNS() (capability, error) {
 	out := capability{dnsCapability, "DNS rules", "ACTIVE", "v1", []consumer{}}
 	apps, err := c.Service.Apps("", maxConsumers)
@@ -260,7 +271,8 @@ func (c *call) listCapabilities() (reply, error) {
 
 func (c *call) showCapability() (reply, error) {
 	if id := c.r.PathValue("capability"); id != dnsCapability {
-		return reply{}, &mechttp.Fault{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no capability %.140q here", id)}
+		return reply{}, &mechttp.Fault{Status: http.StatusNotFound,
+			Detail: fmt.Sprintf("there is no capability %.140q here", id)}
 	}
 	one, err := c.capabilityDNS()
 	return ok(one), err

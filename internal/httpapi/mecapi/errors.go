@@ -13,7 +13,7 @@ import (
 
 func (c *call) fail(err error) { mechttp.Fail(c.w, c.r, c.Log, c.fault(err)) }
 
-// fault words the errors that these APIs have their own words or statuses for.
+// fault converts the errors for which these APIs have a status or text of their own.
 func (c *call) fault(err error) error {
 	var conflict *mec.ConflictError
 	exists := cmp.Or(c.route.conflict, http.StatusConflict)
@@ -30,7 +30,7 @@ func (c *call) fault(err error) error {
 	return err
 }
 
-// conflictText names the other owner to the platform only: an application need not know who else is here.
+// conflictText names the other owner only to the platform: applications must not learn about each other.
 func (c *call) conflictText(e *mec.ConflictError) string {
 	if c.name == "mp1" {
 		return e.Error()
@@ -38,7 +38,7 @@ func (c *call) conflictText(e *mec.ConflictError) string {
 	return e.Detail()
 }
 
-// notFound names what the path asks for.
+// notFound returns the text for the object in the path that does not exist.
 func (c *call) notFound() string {
 	for _, part := range []struct{ param, what string }{
 		{"rule", "DNS rule"}, {"subscription", "subscription"}, {"task", "task"}, {"app", "application"},

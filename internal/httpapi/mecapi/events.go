@@ -15,22 +15,22 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// Times of a stream. A silent one says so more often than proxies give up; a long one ends and is taken up again by the
-// client, so that a token that was revoked is not good for ever.
+// Times of a stream. The heartbeat is shorter than the idle timeout of usual proxies. A stream ends after streamLife
+// and the client opens a new one, so that a revoked token does not give access for ever.
 const (
 	heartbeat  = 15 * time.Second
 	streamLife = 15 * time.Minute
 )
 
-// How many streams there may be at the same time. The listener of Mm5 has fewer connections.
+// Bounds on the streams at a time. The listener of Mm5 has fewer connections.
 const (
 	mp1Streams = 256
 	mm5Streams = 64
 	perApp     = 8
 )
 
-// watchApp streams the changes of an application's rules, to whoever takes event streams. Others get the rule that happens to
-// be called like the path.
+// watchApp streams the changes of an application's rules to clients that accept event streams. Other clients get the
+// rule whose id is "events", which has the same path.
 func (c *call) watchApp() (reply, error) {
 	if !wantsStream(c.r) {
 		return c.showRule()
@@ -42,10 +42,11 @@ func (c *call) watchAll() (reply, error) { return c.stream("") }
 
 func wantsStream(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
-	return accept == "" || strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "*/*") || strings.Contains(accept, "text/*")
+	return accept == "" || strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "*/*") ||
+		strings.Contains(accept, "text/*")
 }
 
-// stream sends events until the client leaves, the server stops, or the stream's life is over.
+// stream sends events until the client disconnects, the server stops, or streamLife is over.
 func (c *call) stream(app string) (reply, error) {
 	after, err := c.lastEvent()
 	if err != nil {
@@ -56,12 +57,12 @@ func (c *call) stream(app string) (reply, error) {
 		most = c.streams.Max
 	}
 	if !c.streams.Take(app, most) {
-		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Detail: "there are as many event streams as may be"}
+		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Detail: "too many event streams are open"}
 	}
 	defer c.streams.Return(app)
 	h := c.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // for proxies that would wait for more
+	h.Set("X-Accel-Buffering", "no") // asks proxies such as nginx not to buffer
 	c.w.WriteHeader(http.StatusOK)
 	if c.r.Method == http.MethodHead {
 		return reply{sent: true}, nil
@@ -70,12 +71,12 @@ func (c *call) stream(app string) (reply, error) {
 	defer cancel()
 	go func() {
 		select {
-		case <-c.Done: // never, when it is nil
+		case <-c.Done: // a nil channel blocks for ever
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	// The first line goes out at once, so that the client knows that it is heard.
+	// Send something at once, so that the client knows that the stream is open.
 	s := &sender{c: c, control: http.NewResponseController(c.w)}
 	s.send(fmt.Sprintf("retry: 1000\nid: %d\n\n", after))
 	for w := c.Service.Watch(app, after); s.err == nil && ctx.Err() == nil; {
@@ -84,9 +85,9 @@ func (c *call) stream(app string) (reply, error) {
 	return reply{sent: true}, nil
 }
 
-// lastEvent is the number that the client wants to go on from; without one it is the newest.
+// lastEvent returns the number of the event after which the client wants to continue. The default is the newest event.
 func (c *call) lastEvent() (uint64, error) {
-	given := cmp.Or(c.r.Header.Get("Last-Event-Id"), c.r.URL.Query().Get("after")) // after: some cannot set headers
+	given := cmp.Or(c.r.Header.Get("Last-Event-Id"), c.r.URL.Query().Get("after")) // some clients cannot set headers
 	if given == "" {
 		return c.Service.Newest()
 	}
@@ -110,7 +111,7 @@ func (s *sender) send(text string) {
 	}
 }
 
-// next sends what comes next: events, that some are lost, or a sign of life.
+// next sends the next events, a gap, or a heartbeat.
 func (s *sender) next(ctx context.Context, w *mec.Watcher) {
 	wait, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
@@ -123,7 +124,7 @@ func (s *sender) next(ctx context.Context, w *mec.Watcher) {
 	case err != nil && wait.Err() != nil:
 		s.send(":\n\n")
 	case err != nil:
-		s.c.Log.Error("event stream broke off", "error", err)
+		s.c.Log.Error("event stream ended early", "error", err)
 		s.err = err
 	default:
 		s.send(s.text(events))
@@ -135,7 +136,7 @@ func (s *sender) text(events []mec.Event) string {
 	for _, e := range events {
 		data, err := json.Marshal(fromEvent(e, s.c.extensions()))
 		if err != nil {
-			panic(err) // wire types can be written
+			panic(err) // cannot happen: the type has no value that JSON cannot express
 		}
 		fmt.Fprintf(&b, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, notificationType, data)
 	}

@@ -23,7 +23,7 @@ type stream struct {
 	lines *bufio.Scanner
 }
 
-// watch opens a stream as a caller.
+// watch opens a stream as the caller who.
 func (s *server) watch(t *testing.T, who httpapi.Caller, path string, headers ...string) *stream {
 	t.Helper()
 	srv := httptest.NewServer(as(who, s.mux))
@@ -55,7 +55,7 @@ func (s *server) watch(t *testing.T, who httpapi.Caller, path string, headers ..
 	return st
 }
 
-// next reads one event, or comment, as its fields.
+// next reads one event or comment and returns its fields.
 func (s *stream) next() map[string]string {
 	s.t.Helper()
 	fields := map[string]string{}
@@ -70,7 +70,7 @@ func (s *stream) next() map[string]string {
 	return nil
 }
 
-// change reads one event and says what it is about: "CREATED app1 r1 ACTIVE".
+// change reads one event and returns it as text, such as "CREATED app1 r1 ACTIVE".
 func (s *stream) change() (string, string) {
 	s.t.Helper()
 	e := s.next()
@@ -88,7 +88,8 @@ func (s *stream) change() (string, string) {
 	if err := json.Unmarshal([]byte(e["data"]), &n); err != nil {
 		s.t.Fatalf("event %v: %v", e, err)
 	}
-	if n.Type != "DnsRuleChangeNotification" || e["event"] != n.Type || e["id"] != n.Sequence.String() || n.Time.Seconds == 0 {
+	if n.Type != "DnsRuleChangeNotification" || e["event"] != n.Type || e["id"] != n.Sequence.String() ||
+		n.Time.Seconds == 0 {
 		s.t.Errorf("event %v", e)
 	}
 	return strings.Join([]string{n.Change, n.App, n.Rule.ID, n.Rule.State}, " "), e["id"]
@@ -131,7 +132,7 @@ func TestEventStreams(t *testing.T) {
 	s.as(app1, 200, "HEAD /applications/app1/dns_rules/events", "")
 }
 
-// TestEventStreamsName wants a rule with the name of the stream to be within reach.
+// TestEventStreamsName checks that a rule with the id "events" can be read and changed.
 func TestEventStreamsName(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	body := strings.Replace(rule1, `"r1"`, `"events"`, 1)
@@ -146,7 +147,7 @@ func TestEventGap(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	s.as(app1, 200, "PUT "+path, strings.Replace(rule1, "ACTIVE", "INACTIVE", 1))
-	w := s.watch(t, app1, "/applications/app1/dns_rules/events", "Last-Event-ID: 7") // of another store
+	w := s.watch(t, app1, "/applications/app1/dns_rules/events", "Last-Event-ID: 7") // an id from another store
 	if e := w.next(); e["event"] != "gap" || e["data"] != `{"after":7,"oldest":1}` {
 		t.Errorf("event %v, want the gap", e)
 	}
@@ -154,13 +155,14 @@ func TestEventGap(t *testing.T) {
 	w.expect("UPDATED app1 r1 INACTIVE")
 }
 
-// TestEventStreamsAreBounded opens as many as may be.
+// TestEventStreamsAreBounded opens streams up to the limit.
 func TestEventStreamsAreBounded(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	for range 8 {
 		s.watch(t, app1, "/applications/app1/dns_rules/events")
 	}
-	if st := s.watch(t, app1, "/applications/app1/dns_rules/events"); st.res.StatusCode != http.StatusTooManyRequests || st.res.Header.Get("Retry-After") == "" {
+	if st := s.watch(t, app1, "/applications/app1/dns_rules/events"); st.res.StatusCode != http.StatusTooManyRequests ||
+		st.res.Header.Get("Retry-After") == "" {
 		t.Errorf("the ninth stream of an application: %d", st.res.StatusCode)
 	}
 	for range 64 {
@@ -173,7 +175,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// TestEventStreamsEnd closes what tells that the server stops.
+// TestEventStreamsEnd checks that streams end when Done is closed.
 func TestEventStreamsEnd(t *testing.T) {
 	done := make(chan struct{})
 	s := startServer(t, mecapi.API{Done: done}, mec.Options{})
@@ -187,7 +189,7 @@ func TestEventStreamsEnd(t *testing.T) {
 	}
 }
 
-// TestHeartbeat listens to a silent stream for all of its life, in fake time.
+// TestHeartbeat reads a stream without events for its whole life, in fake time.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, mecapi.API{})

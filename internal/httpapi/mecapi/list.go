@@ -8,21 +8,22 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// tagAll is the entity tag of all rules of an application.
+// tagAll returns the entity tag of all rules of an application.
 func tagAll(list []mec.Rule) string { return `"` + mec.ETagOf(list) + `"` }
 
-// ifMatchAll is ifMatch for all rules of an application. The list of one without rules is there, and empty.
+// ifMatchAll is ifMatch for all rules of an application. The empty list has a tag too.
 func (c *call) ifMatchAll(list []mec.Rule) error {
 	return c.matchTag(tagAll(list),
-		"the rules are not those that If-Match names; read them again and repeat the change")
+		"the rules have changed since If-Match was read; read them again and repeat the change")
 }
 
-// toldAll is a reply with all rules of an application and their tag.
-func (c *call) toldAll(list []mec.Rule) reply {
+// rulesReply returns a reply with all rules of an application and their tag.
+func (c *call) rulesReply(list []mec.Rule) reply {
 	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}
 }
 
-// warn says in the log, with the request id of the audit line, when a rule is not answered because of a zone.
+// warn logs the rules that are not served because a zone of the zones API has their name. The request id leads to the
+// audit line of the request.
 func (c *call) warn(list ...mec.Rule) {
 	n, first := 0, ""
 	for _, r := range list {
@@ -38,12 +39,14 @@ func (c *call) warn(list ...mec.Rule) {
 		first += fmt.Sprintf(", and %d more", n-1)
 	}
 	if n > 0 {
-		c.Log.Warn("a zone silences what was asked for", "warning", first, "who", httpapi.CallerOf(c.r.Context()).Who, "request_id",
+		c.Log.Warn("a zone silences what was asked for", "warning", first, "who", httpapi.CallerOf(c.r.Context()).Who,
+			"request_id",
 			httpapi.RequestID(c.r.Context()))
 	}
 }
 
-// revoke ends the tokens of an application, before what it has is removed: with them it could make new things meanwhile.
+// revoke revokes the tokens of an application. Call it before the deletion of the application's objects: with a valid
+// token the application could create new ones meanwhile.
 func (c *call) revoke(app string) (int, error) {
 	if err := mec.CheckApp(app); err != nil {
 		return 0, err

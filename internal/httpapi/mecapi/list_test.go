@@ -14,7 +14,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestListIfMatch lets two writers change all rules of an application: of those who read the same list, one does.
+// TestListIfMatch lets two writers change all rules of an application: of two that have read the same list, one
+// succeeds.
 func TestListIfMatch(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
@@ -37,7 +38,8 @@ func TestListIfMatch(t *testing.T) {
 		t.Errorf("read with the tag %s what was made with %s", read, made)
 	}
 	s.as(platform, 304, "GET "+all, "", "If-None-Match: "+made)
-	if res := s.as(app1, 304, "GET /mec_app_support/v2/applications/app1/dns_rules", "", "If-None-Match: W/"+made); res.Body.Len() > 0 {
+	if res := s.as(app1, 304, "GET /mec_app_support/v2/applications/app1/dns_rules", "",
+		"If-None-Match: W/"+made); res.Body.Len() > 0 {
 		t.Errorf("304 with the body %s", res.Body)
 	}
 	if again := tag(s.as(platform, 200, "PUT "+all, "["+rule2+","+rule1+"]", "If-Match: "+made)); again != made {
@@ -50,8 +52,8 @@ func TestListIfMatch(t *testing.T) {
 	s.as(platform, 200, "PUT "+all, "[]", "If-Match: *")
 }
 
-// An application that is terminated has no tokens any more, also when there was nothing else of it; when they cannot be revoked,
-// nothing is removed.
+// TestTerminationRevokes checks that termination revokes the tokens of an application, also if it has nothing else. If
+// they cannot be revoked, nothing is deleted.
 func TestTerminationRevokes(t *testing.T) {
 	left := map[string]int{"app1": 2, "app9": 1}
 	var broken error
@@ -79,7 +81,7 @@ func TestTerminationRevokes(t *testing.T) {
 	}
 }
 
-// A rule in a zone of the zones API is told as silenced by it, to those whose schema has room for it.
+// TestSilenced checks that a rule in a zone of the zones API is shown with silencedBy, where the schema allows it.
 func TestSilenced(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
@@ -89,12 +91,13 @@ func TestSilenced(t *testing.T) {
 	silenced := strings.Replace(rule1, `"ttl"`, `"silencedBy":"example.com.","ttl"`, 1)
 	s.want(s.as(platform, 200, "GET "+all+"/r1", "").json, silenced)
 	s.want(s.as(app1, 200, "GET "+one, "").json, rule1)
-	s.want(s.as(platform, 200, "PUT "+all+"/r1", `{"state":"INACTIVE"}`).json, strings.Replace(silenced, "ACTIVE", "INACTIVE", 1))
+	s.want(s.as(platform, 200, "PUT "+all+"/r1", `{"state":"INACTIVE"}`).json,
+		strings.Replace(silenced, "ACTIVE", "INACTIVE", 1))
 	other := s.as(platform, 200, "GET "+all+"/r3", "").json.(map[string]any)
 	if other["silencedBy"] != nil {
-		t.Errorf("a rule of another zone is told as silenced: %v", other)
+		t.Errorf("a rule of another zone is shown as silenced: %v", other)
 	}
-	s.as(platform, 200, "PUT "+all+"/r1", silenced) // what was read can be written
+	s.as(platform, 200, "PUT "+all+"/r1", silenced) // a client can write back what it has read
 }
 
 func (s *server) makeZone(name string) {
@@ -102,7 +105,8 @@ func (s *server) makeZone(name string) {
 	n := dnsname.MustParse(name)
 	soa := zone.SOA{MName: n, RName: n, Refresh: 1, Retry: 1, Expire: 1, Minimum: 1}
 	err := s.pub.Commit(s.t.Context(), store.Actor{Who: "test"}, func(tx *publish.Tx) error {
-		_, err := tx.CreateZone(zone.Zone{Name: n, Kind: zone.Primary, TTL: 60}, zone.RecordSet{Name: n, Type: rr.TypeSOA, Data: []string{soa.Data()}},
+		_, err := tx.CreateZone(zone.Zone{Name: n, Kind: zone.Primary, TTL: 60},
+			zone.RecordSet{Name: n, Type: rr.TypeSOA, Data: []string{soa.Data()}},
 			zone.RecordSet{Name: n, Type: rr.TypeNS, Data: []string{n.Wire()}})
 		return err
 	})

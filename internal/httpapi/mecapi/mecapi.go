@@ -1,5 +1,9 @@
-// Package mec serves the DNS rules of edge applications: to the applications themselves (Mp1, as ETSI MEC 011 has it) and to
-// the platform that manages them (Mm5, in the form of our own document and in both forms that EdgeGallery shipped).
+// Package mecapi serves the DNS rules of edge applications over HTTP, to the applications (Mp1 of ETSI MEC 011) and to
+// the platform that manages them (Mm5).
+//
+// Mm5 has three forms: nameplane's own (mm5.go, see docs/mec.md) and the two that EdgeGallery shipped (edgegallery.go).
+// Start with Mp1Routes and Mm5Routes in this file: they list every operation and its handler. dispatch in call.go
+// admits the caller and runs the handler. Package internal/mec has the rules themselves.
 package mecapi
 
 import (
@@ -15,41 +19,43 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// API is both doors over a Service. Each is registered with the mux of the listener it belongs to.
+// API serves Mp1 and Mm5 over a Service. Each is registered with the mux of its own listener.
 type API struct {
 	Service   *mec.Service
-	Callbacks *Callbacks   // the ones that the Service delivers with; nil: none
+	Callbacks *Callbacks   // the Callbacks that the Service delivers with; nil: no subscriptions
 	Log       *slog.Logger // default: none
 
-	// EdgeGallery makes Mp1 behave as EdgeGallery does: PUT may have the state alone and refuses every other difference
-	// with 400, the header X-AppinstanceID, which its gateway sets, must be the application of the path, and rules have
-	// loadBalance, expiresAt and grantedDomain. Without it Mp1 is what MEC 011 says.
+	// EdgeGallery makes Mp1 compatible with EdgeGallery; otherwise Mp1 follows MEC 011. With EdgeGallery a PUT may have
+	// only the state, and every other difference is 400. The header X-AppinstanceID, which EdgeGallery's gateway sets,
+	// must be the application of the path. Rules have loadBalance, expiresAt and grantedDomain.
 	EdgeGallery bool
 
-	// Revoke ends the tokens of an application that is terminated, and tells how many.
+	// Revoke revokes the tokens of an application that is terminated, and returns their number.
 	Revoke func(ctx context.Context, actor store.Actor, app string) (int, error)
 
-	// Done is closed when the server is about to stop, so that event streams end by themselves; nil: they do not.
+	// Done is closed when the server is about to stop, so that event streams end. nil: they end with their connections.
 	Done <-chan struct{}
 }
 
-// Limits of bodies, in octets: what EdgeGallery has, and for our own form room for every rule an application may have.
+// Limits of bodies in bytes. The first two are EdgeGallery's; ruleBody has room for every rule that an application may
+// have.
 const (
 	mp1Body  = 4 << 10
 	mm5Body  = 32 << 10
 	ruleBody = 512 << 10
 )
 
-// Route is one operation. A word of Pattern in braces stands for one path segment.
+// Route is one operation of the API. A word of Pattern in braces matches one path segment.
 type Route struct {
 	Method, Pattern, Description string
 
 	handle   func(*call) (reply, error)
-	limit    int64 // of the body
-	conflict int   // status for what is there already; default 409
+	limit    int64 // the largest body in bytes
+	conflict int   // the status when the object exists already; default 409
 }
 
-// mp1Bases are where Mp1 is found: ETSI's path in its old and new version, EdgeGallery's, and that of our document.
+// mp1Bases are the base paths of Mp1: version 2 and version 1 of ETSI, EdgeGallery, and the short form without a
+// prefix.
 var mp1Bases = []string{"/mec_app_support/v2", "/mec_app_support/v1", "/mep/mec_app_support/v1", ""}
 
 // Mp1Routes lists every operation of Mp1, at the first of its base paths.
@@ -77,9 +83,9 @@ func Mm5Routes() []Route {
 	return slices.Concat(configRoutes, edgeGalleryRuleRoutes, edgeGalleryTaskRoutes)
 }
 
-// RegisterMp1 adds Mp1 to a mux that is inside the frame, at all its base paths.
+// RegisterMp1 adds Mp1 to a mux at all its base paths. The mux must be inside an httpapi.Frame.
 func (a API) RegisterMp1(mux *http.ServeMux) {
-	d := newDoor(a, "mp1", mp1Streams)
+	d := newEndpoint(a, "mp1", mp1Streams)
 	for _, base := range mp1Bases {
 		routes := Mp1Routes()
 		for i := range routes {
@@ -89,29 +95,29 @@ func (a API) RegisterMp1(mux *http.ServeMux) {
 	}
 }
 
-// RegisterMm5 adds Mm5 to a mux that is inside the frame.
+// RegisterMm5 adds Mm5 to a mux. The mux must be inside an httpapi.Frame.
 func (a API) RegisterMm5(mux *http.ServeMux) {
-	newDoor(a, "mm5", mm5Streams).register(mux, Mm5Routes(), (*call).admitPlatform)
+	newEndpoint(a, "mm5", mm5Streams).register(mux, Mm5Routes(), (*call).admitPlatform)
 }
 
-// door is one of the two.
-type door struct {
+// endpoint is Mp1 or Mm5.
+type endpoint struct {
 	API
-	name    string                 // in the journal
-	streams httpapi.Shares[string] // event streams: each is a connection that stays
-	pace    pace
+	name    string                 // the name in the journal
+	streams httpapi.Shares[string] // open event streams, each of which holds a connection
+	limits  changeLimits
 }
 
-func newDoor(a API, name string, streams int) *door {
+func newEndpoint(a API, name string, streams int) *endpoint {
 	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
-	return &door{API: a, name: name, streams: httpapi.Shares[string]{Max: streams}}
+	return &endpoint{API: a, name: name, streams: httpapi.Shares[string]{Max: streams}}
 }
 
 // register adds routes to the mux, behind a check of the caller.
-func (d *door) register(mux *http.ServeMux, routes []Route, admit func(*call) error) {
+func (d *endpoint) register(mux *http.ServeMux, routes []Route, admit func(*call) error) {
 	pattern := func(r Route) (string, string) { return r.Method, r.Pattern }
 	mechttp.Register(mux, routes, pattern, func(w http.ResponseWriter, r *http.Request, route Route, err error) {
-		c := &call{door: d, w: w, r: r, route: route}
+		c := &call{endpoint: d, w: w, r: r, route: route}
 		var rep reply
 		if err == nil {
 			rep, err = c.dispatch(admit)

@@ -17,11 +17,12 @@ import (
 
 const rulesOf = "/mep/config/{app}/dns_rules"
 
-// configRoutes are Mm5 as our document has it, with what it leaves out: lists of applications, all rules at once, events.
+// configRoutes is nameplane's own form of Mm5. Unlike EdgeGallery's it can list applications, replace all rules at
+// once, and stream events.
 var configRoutes = []Route{
 	{http.MethodGet, "/mep/config", "List applications with their DNS rules", (*call).listApps, 0, 0},
 	{http.MethodGet, "/mep/config/events", "Watch the DNS rules of all applications", (*call).watchAll, 0, 0},
-	{http.MethodDelete, "/mep/config/events", "", (*call).terminate, 0, 0}, // an application may be called so
+	{http.MethodDelete, "/mep/config/events", "", (*call).terminate, 0, 0}, // "events" can be the id of an application
 	{http.MethodDelete, "/mep/config/{app}", "Terminate an application", (*call).terminate, 0, 0},
 	{http.MethodGet, rulesOf, "List the DNS rules of an application, for the platform", (*call).listRules, 0, 0},
 	{http.MethodPost, rulesOf, "Create a DNS rule", (*call).createRule, mm5Body, 0},
@@ -31,7 +32,7 @@ var configRoutes = []Route{
 	{http.MethodDelete, rulesOf + "/{rule}", "Delete a DNS rule", (*call).deleteRule, 0, 0},
 }
 
-// Bounds of a page of applications: how many, and of how many rules, because one may have a thousand.
+// Bounds of a page: the number of applications, and of their rules, because one application may have a thousand.
 const (
 	pageApps  = 25
 	pageRules = 5000
@@ -53,7 +54,7 @@ type appEntry struct {
 	Rules         []wireRule `json:"dnsRules"`
 }
 
-// listApps lists applications in order of their ids, from the one after the marker.
+// listApps lists applications in the order of their ids, beginning after the marker.
 func (c *call) listApps() (reply, error) {
 	q := c.r.URL.Query()
 	limit := pageApps
@@ -87,7 +88,7 @@ func (c *call) listApps() (reply, error) {
 	return ok(out), nil
 }
 
-// terminate removes everything of an application, and revokes its tokens.
+// terminate deletes everything that belongs to an application, and revokes its tokens.
 func (c *call) terminate() (reply, error) {
 	app := cmp.Or(c.app, "events")
 	revoked, err := c.revoke(app)
@@ -96,7 +97,8 @@ func (c *call) terminate() (reply, error) {
 	}
 	gone, err := c.Service.Terminate(c.r.Context(), c.actor(), app)
 	if err == nil && gone == (mec.Removed{}) && revoked == 0 {
-		err = &mechttp.Fault{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is nothing of an application %.140q", app)}
+		err = &mechttp.Fault{Status: http.StatusNotFound,
+			Detail: fmt.Sprintf("application %.140q has no rules, tasks, subscriptions or tokens", app)}
 	}
 	return reply{status: http.StatusNoContent}, err
 }
@@ -118,12 +120,12 @@ func (c *call) createRule() (reply, error) {
 		return reply{}, err
 	}
 	c.warn(r)
-	rep := c.told(http.StatusCreated, r)
+	rep := c.ruleReply(http.StatusCreated, r)
 	rep.location = c.url(c.r.URL.EscapedPath() + "/" + url.PathEscape(r.ID))
 	return rep, nil
 }
 
-// putRules makes the rules of a list all that the application has, or gives all it has one state. Either is one commit.
+// putRules replaces all rules of an application by a list, or sets the state of all its rules. Either is one commit.
 func (c *call) putRules() (reply, error) {
 	b, err := c.read()
 	if err != nil {
@@ -137,7 +139,8 @@ func (c *call) putRules() (reply, error) {
 		return reply{}, err
 	}
 	if !in.onlyState() {
-		return reply{}, &mec.FieldError{Field: mechttp.Whole, Msg: `must be a list of rules, or {"state": ...} for all that are there`}
+		return reply{}, &mec.FieldError{Field: mechttp.Whole,
+			Msg: `must be a list of rules, or {"state": ...} for all existing rules`}
 	}
 	state, err := mec.ParseState(*in.State)
 	if err != nil {
@@ -145,7 +148,7 @@ func (c *call) putRules() (reply, error) {
 	}
 	list, err := c.Service.SetStates(c.r.Context(), c.actor(), c.app, state, c.ifMatchAll)
 	c.warn(list...)
-	return c.toldAll(list), err
+	return c.rulesReply(list), err
 }
 
 func (c *call) replaceRules(b []byte) (reply, error) {
@@ -159,10 +162,10 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 	}
 	list, err = c.Service.Replace(c.r.Context(), c.actor(), c.app, list, c.ifMatchAll)
 	c.warn(list...)
-	return c.toldAll(list), err
+	return c.rulesReply(list), err
 }
 
-// parseRules reads the rules of a list. Errors name the one they are in.
+// parseRules parses a list of rules. An error names the rule that it is about.
 func parseRules(list string, items []json.RawMessage) ([]mec.Rule, error) {
 	out := make([]mec.Rule, len(items))
 	seen := map[string]bool{}
@@ -173,7 +176,7 @@ func parseRules(list string, items []json.RawMessage) ([]mec.Rule, error) {
 			out[i], err = in.rule()
 		}
 		if err == nil && seen[out[i].ID] {
-			err = &mec.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q is there twice", out[i].ID)}
+			err = &mec.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q occurs twice", out[i].ID)}
 		}
 		if err != nil {
 			return nil, mechttp.Within(fmt.Sprintf("%s[%d]", list, i), err)
@@ -183,7 +186,7 @@ func parseRules(list string, items []json.RawMessage) ([]mec.Rule, error) {
 	return out, nil
 }
 
-// putRule changes the state of a rule when that is all the body has, else all of it.
+// putRule changes the state of a rule if the body has only the state, and the whole rule otherwise.
 func (c *call) putRule() (reply, error) {
 	return c.update(func(old mec.Rule, in ruleInput) (change, error) {
 		if in.onlyState() {

@@ -9,11 +9,13 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 )
 
-// TestMm5 walks through the calls of the document.
+// TestMm5 calls every operation of nameplane's own Mm5 API.
 func TestMm5(t *testing.T) {
 	const id = "ac4cd7be-debc-4244-a2a5-1598225927b9"
-	const sent = `{"dnsRuleId":"` + id + `","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"172.16.189.14","ttl":30}`
-	const on = `{"dnsRuleId":"` + id + `","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"172.16.189.14","ttl":30,"state":"ACTIVE"}`
+	const sent = `{"dnsRuleId":"` + id +
+		`","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"172.16.189.14","ttl":30}`
+	const on = `{"dnsRuleId":"` + id +
+		`","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"172.16.189.14","ttl":30,"state":"ACTIVE"}`
 	off := strings.Replace(on, `"ACTIVE"`, `"INACTIVE"`, 1)
 	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
@@ -35,11 +37,13 @@ func TestMm5(t *testing.T) {
 	s.as(platform, 404, "DELETE "+one, "")
 	s.as(platform, 404, "PUT "+one, `{"state":"ACTIVE"}`)
 
-	minted := s.as(platform, 201, "POST "+all, `{"domainName":"*.app.example","ipAddressType":"IPv6","ipAddress":"2001:db8::7"}`).json
+	minted := s.as(platform, 201, "POST "+all,
+		`{"domainName":"*.app.example","ipAddressType":"IPv6","ipAddress":"2001:db8::7"}`).json
 	if id := minted.(map[string]any)["dnsRuleId"]; len(id.(string)) != 36 {
 		t.Errorf("id %v of a rule that was sent without", id)
 	}
-	for _, who := range []string{"POST " + all, "GET " + all, "DELETE " + one, "GET /mep/config", "DELETE /mep/config/app1"} {
+	for _, who := range []string{"POST " + all, "GET " + all, "DELETE " + one, "GET /mep/config",
+		"DELETE /mep/config/app1"} {
 		s.as(app1, 403, who, sent)
 		s.as(member, 403, who, sent)
 	}
@@ -47,7 +51,7 @@ func TestMm5(t *testing.T) {
 	s.as(platform, 415, "POST "+all, sent, "Content-Type: ", "Origin: https://example.org")
 }
 
-// TestAllRules replaces and switches all rules of an application at once.
+// TestAllRules replaces all rules of an application at once, and sets the state of all.
 func TestAllRules(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	const all = "/mep/config/app1/dns_rules"
@@ -76,7 +80,8 @@ func TestAllRules(t *testing.T) {
 
 func TestApps(t *testing.T) {
 	s := newServer(t, mecapi.API{})
-	s.want(s.as(platform, 200, "GET /mep/config", "").json, `{"applications":[],"links":{"self":"http://mep.test/mep/config"}}`)
+	s.want(s.as(platform, 200, "GET /mep/config", "").json,
+		`{"applications":[],"links":{"self":"http://mep.test/mep/config"}}`)
 	for i := range 5 {
 		s.rule(fmt.Sprintf("app%d", i), strings.Replace(rule1, "www", fmt.Sprint("w", i), 1))
 	}

@@ -10,23 +10,24 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// listRules answers with an empty array for an application without rules, known or not.
+// listRules returns the rules of an application. An unknown application has an empty array, like one without rules.
 func (c *call) listRules() (reply, error) {
 	list, err := c.Service.Rules(c.app)
-	return c.unlessHeld(c.toldAll(list)), err
+	return c.ifNoneMatch(c.rulesReply(list)), err
 }
 
 func (c *call) showRule() (reply, error) {
 	r, err := c.Service.Rule(c.app, c.ruleID())
-	return c.unlessHeld(c.told(http.StatusOK, r)), err
+	return c.ifNoneMatch(c.ruleReply(http.StatusOK, r)), err
 }
 
-// putOwnRule changes a rule as the platform lets the application. MEC 011 has the state as the attribute that a PUT may
-// update: the default. A rule with a grant is the application's to change, as long as its name stays in that domain.
+// putOwnRule changes a rule for its application, as far as the platform allows. By default only the state may change:
+// MEC 011 defines it as the attribute that a PUT updates. If the rule has a grant, the application may change all of
+// it, as long as the name stays in the granted domain.
 func (c *call) putOwnRule() (reply, error) {
-	if wait, ok := c.pace.take(c.app, time.Now()); !ok {
+	if wait, ok := c.limits.take(c.app, time.Now()); !ok {
 		return reply{}, &mechttp.Fault{Status: http.StatusTooManyRequests, Wait: wait, Detail: fmt.Sprintf(
-			"this application has made more than %d changes in a short time", paceBurst)}
+			"this application has made more than %d changes in a short time", changeBurst)}
 	}
 	if c.EdgeGallery {
 		return c.update(stateOnly)
@@ -38,7 +39,7 @@ func (c *call) putOwnRule() (reply, error) {
 		if _, err := mec.ParseState(val(in.State)); err != nil {
 			return nil, err
 		}
-		whole, err := whole(old, in) // in any case: every member that MEC 011 requires must be there
+		whole, err := whole(old, in) // also without a grant: MEC 011 requires every member in a PUT
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +54,7 @@ func (c *call) putOwnRule() (reply, error) {
 	})
 }
 
-// notGranted returns the error for an application that has changed more than the state, which MEC 011 answers with 403.
+// notGranted returns the error for an application that changes more than the state without a grant: 403 in MEC 011.
 func notGranted(err error) error {
 	if err == nil {
 		return nil
@@ -62,7 +63,7 @@ func notGranted(err error) error {
 		"; the platform can let the application change the rule with grantedDomain on Mm5"}
 }
 
-// granted changes a rule that the platform granted. The members that the application cannot see stay as they are.
+// granted changes a rule with a grant. The members that the application cannot see keep their values.
 func granted(whole change, old mec.Rule) (mec.Rule, error) {
 	r, err := whole(old)
 	if err == nil && !r.Name.IsIn(old.Grant) {
@@ -73,16 +74,16 @@ func granted(whole change, old mec.Rule) (mec.Rule, error) {
 	return r, err
 }
 
-// change is a parsed body: it makes the next rule of the one that is there, inside the commit.
+// change is a parsed body. It is called inside the commit with the current rule and returns the next one.
 type change func(mec.Rule) (mec.Rule, error)
 
-// update changes the rule of the path. parse is given the rule before the commit. A mistake in the body is reported last:
-// a rule that does not exist, and one that is not the one of If-Match, come first.
+// update changes the rule of the path. It calls parse with the rule before the commit. The errors have an order: first
+// 404, then 412 for If-Match, then errors in the body.
 func (c *call) update(parse func(mec.Rule, ruleInput) (change, error)) (reply, error) {
 	var in ruleInput
 	var next change
 	bad := c.decode(&in)
-	if !c.extensions() { // members that are not known here are passed over
+	if !c.extensions() { // members that are not in the schema are ignored
 		in.LoadBalance, in.ExpiresAt, in.Grant = nil, nil, nil
 	}
 	id := c.ruleID()
@@ -109,22 +110,22 @@ func (c *call) update(parse func(mec.Rule, ruleInput) (change, error)) (reply, e
 		return reply{}, err
 	}
 	c.warn(r)
-	return c.told(http.StatusOK, r), nil
+	return c.ruleReply(http.StatusOK, r), nil
 }
 
-// ruleID is the rule of the path. A rule may have the name of the path of events.
+// ruleID returns the id of the rule in the path. On the path of event streams it is "events": a rule may have this id.
 func (c *call) ruleID() string {
 	return cmp.Or(c.r.PathValue("rule"), "events")
 }
 
-// whole makes a rule what the client says, all of it.
+// whole returns a change that replaces the whole rule.
 func whole(old mec.Rule, in ruleInput) (change, error) {
 	in.ID = &old.ID
 	r, err := in.rule()
 	return func(mec.Rule) (mec.Rule, error) { return r, nil }, err
 }
 
-// stateOnly gives a rule another state. Other members that a client sends must have the value that the rule has.
+// stateOnly returns a change of the state. Other members that the client sends must have their current values.
 func stateOnly(old mec.Rule, in ruleInput) (change, error) {
 	state, err := mec.ParseState(val(in.State))
 	if err != nil {
@@ -155,7 +156,7 @@ func stateOnly(old mec.Rule, in ruleInput) (change, error) {
 	}, nil
 }
 
-// filled is what a client wrote, with the rest as it is.
+// filled returns the input with the values of the rule for the members that the client left out.
 func filled(old mec.Rule, in ruleInput) ruleInput {
 	family, addr := old.AddrType(), old.Addr.String()
 	in.ID = &old.ID

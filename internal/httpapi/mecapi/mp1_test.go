@@ -52,7 +52,7 @@ func TestMp1Callers(t *testing.T) {
 	s.as(app1, 400, "GET /applications/a%20b/dns_rules", "")
 	s.as(app1, 400, "GET /applications/a%2fb/dns_rules", "")
 	if got := s.as(app2, 403, "GET "+path, "").detail(); strings.Contains(got, "example.com") {
-		t.Errorf("a stranger is told %q", got)
+		t.Errorf("a stranger sees %q", got)
 	}
 }
 
@@ -72,7 +72,8 @@ func TestEntityTags(t *testing.T) {
 	if len(first) < 10 || first[0] != '"' || first[len(first)-1] != '"' {
 		t.Fatalf("ETag %q is not a strong one", first)
 	}
-	if res := s.as(app1, 304, "GET "+path, "", "If-None-Match: "+first); res.Body.Len() != 0 || res.Header().Get("ETag") != first {
+	if res := s.as(app1, 304, "GET "+path, "", "If-None-Match: "+first); res.Body.Len() != 0 ||
+		res.Header().Get("ETag") != first {
 		t.Errorf("304 with %q and %v", res.Body, res.Header())
 	}
 	s.as(app1, 304, "GET "+path, "", "If-None-Match: \"x\", W/"+first)
@@ -94,7 +95,7 @@ func TestEntityTags(t *testing.T) {
 	s.as(app1, 404, "PUT "+path+"x", rule1, "If-Match: *")
 }
 
-// TestNoChange wants a PUT that changes nothing to make no event, and so no commit of a rule.
+// TestNoChange checks that a PUT that changes nothing causes no event, and so no commit of a rule.
 func TestNoChange(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
@@ -109,7 +110,7 @@ func TestNoChange(t *testing.T) {
 	}
 }
 
-// TestBadRules is for the body of PUT on Mp1. Each changes nothing, and the field is named.
+// TestBadRules sends bad bodies with PUT on Mp1. Each changes nothing, and the error names the field.
 func TestBadRules(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
@@ -177,7 +178,7 @@ func TestBadRules(t *testing.T) {
 	s.as(app1, 415, "PUT "+path, rule1, "Content-Type: application/x-www-form-urlencoded")
 }
 
-// TestGoodRules are kept and shown as they were given.
+// TestGoodRules checks that valid rules are stored and shown in the form of the client.
 func TestGoodRules(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	s.rule("app1", rule1)
@@ -199,24 +200,26 @@ func TestGoodRules(t *testing.T) {
 	s.want(s.as(platform, 200, "PUT "+path, more, "Content-Type: application/json; charset=utf-8").json, rule1)
 }
 
-// granting is a rule with a grantedDomain.
+// granting returns a rule with a grantedDomain.
 func granting(rule, domain string) string {
 	return strings.Replace(rule, `"ttl"`, `"grantedDomain":"`+domain+`","ttl"`, 1)
 }
 
-// TestOwnState wants an application to switch its rules, and to change nothing else that the platform did not grant.
+// TestOwnState checks that an application may change the state of its rules, and nothing else without a grant.
 func TestOwnState(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	off := strings.Replace(rule1, `"ACTIVE"`, `"INACTIVE"`, 1)
-	for field, change := range map[string][2]string{"domainName": {"www.example.com", "*.com"}, "ipAddress": {"192.0.2.1", "192.0.2.2"},
-		"ttl": {"30", "31"}} {
+	for field, change := range map[string][2]string{"domainName": {"www.example.com", "*.com"},
+		"ipAddress": {"192.0.2.1", "192.0.2.2"},
+		"ttl":       {"30", "31"}} {
 		res := s.as(app1, 403, "PUT "+path, strings.Replace(off, change[0], change[1], 1))
 		if !strings.HasPrefix(res.detail(), field+": ") || !strings.Contains(res.detail(), "grantedDomain") {
-			t.Errorf("detail %q does not name %s and the way out", res.detail(), field)
+			t.Errorf("detail %q does not name %s and the solution", res.detail(), field)
 		}
 	}
-	s.as(app1, 403, "PUT "+path, strings.Replace(strings.Replace(rule1, "192.0.2.1", "2001:db8::1", 1), "IP_V4", "IP_V6", 1))
+	s.as(app1, 403, "PUT "+path, strings.Replace(strings.Replace(rule1, "192.0.2.1", "2001:db8::1", 1), "IP_V4", "IP_V6",
+		1))
 	s.want(s.as(app1, 200, "GET "+path, "").json, rule1)
 	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(off, "www.example.com", "WWW.example.com.", 1)).json, off)
 	s.want(s.as(app1, 200, "PUT "+path, strings.Replace(rule1, `"ttl":30,`, "", 1)).json, rule1)
@@ -224,8 +227,8 @@ func TestOwnState(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/r1", "").json, rule1)
 }
 
-// TestGrant wants a rule with a granted domain to be the application's to change, in that domain only, and the grant to be
-// the platform's.
+// TestGrant checks that an application may change a rule with a grant, but only within the granted domain. The grant
+// itself can be changed only by the platform.
 func TestGrant(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", granting(rule1, "example.com."))
@@ -235,7 +238,8 @@ func TestGrant(t *testing.T) {
 		s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules/r1", "").json, granting(rule, "example.com."))
 	}
 	shown(rule1)
-	moved := strings.NewReplacer("www.example.com", "*.www.example.com", "192.0.2.1", "192.0.2.2", "30", "60").Replace(rule1)
+	moved := strings.NewReplacer("www.example.com", "*.www.example.com", "192.0.2.1", "192.0.2.2", "30",
+		"60").Replace(rule1)
 	s.want(s.as(app1, 200, "PUT "+path, moved).json, moved)
 	shown(moved)
 	for _, name := range []string{"www.example.org", "*.com", "com", "notexample.com", "www.example.com.evil.test"} {
@@ -244,7 +248,7 @@ func TestGrant(t *testing.T) {
 			t.Errorf("detail %q", res.detail())
 		}
 	}
-	s.want(s.as(app1, 200, "PUT "+path, granting(rule1, "com.")).json, rule1) // what it cannot see it does not change
+	s.want(s.as(app1, 200, "PUT "+path, granting(rule1, "com.")).json, rule1) // members that it cannot see do not change
 	shown(rule1)
 	s.as(platform, 400, "PUT /mep/config/app1/dns_rules/r1", granting(rule1, "example.org"))
 	s.as(platform, 200, "PUT /mep/config/app1/dns_rules/r1", rule1)
@@ -270,7 +274,7 @@ func TestStateOnly(t *testing.T) {
 	s.want(s.as(app1, 200, "GET "+path, "", header).json, off)
 }
 
-// TestStateOnlyExtensions wants a difference that a client can see refused, and members that it cannot see passed over.
+// TestStateOnlyExtensions checks that a difference in a visible member is refused, and that other members are ignored.
 func TestStateOnlyExtensions(t *testing.T) {
 	for field, value := range map[string]string{"loadBalance": "true", "expiresAt": `"2999-01-01T00:00:00Z"`} {
 		body := `{"state":"INACTIVE","` + field + `":` + value + `}`
@@ -286,10 +290,10 @@ func TestStateOnlyExtensions(t *testing.T) {
 	s.as(app1, 200, "PUT "+s.rule("app1", rule1), strings.Replace(rule1, `"ttl"`, `"expiresAt":"soon","ttl"`, 1))
 }
 
-// TestExtensions wants what an application cannot see to outlive what it writes.
+// TestExtensions checks that members which an application cannot see survive its changes.
 func TestExtensions(t *testing.T) {
-	const more = `{"dnsRuleId":"r1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","ttl":30,
-		"state":"ACTIVE","loadBalance":true,"expiresAt":"2999-01-01T00:00:00Z"}`
+	const more = `{"dnsRuleId":"r1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.1",
+		"ttl":30,"state":"ACTIVE","loadBalance":true,"expiresAt":"2999-01-01T00:00:00Z"}`
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", more)
 	s.want(s.as(app1, 200, "GET "+path, "").json, rule1)
@@ -307,18 +311,20 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-// TestConflict wants an application to learn no more of another than that it is there.
+// TestConflict checks that an application learns only that another application exists.
 func TestConflict(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	s.rule("app1", rule1)
 	theirs := s.rule("app2", granting(rule1, "example.com"))
-	if got := s.as(app2, 409, "PUT "+theirs, strings.Replace(rule1, "192.0.2.1", "192.0.2.2", 1)).detail(); strings.Contains(got, "app1") ||
+	if got := s.as(app2, 409, "PUT "+theirs,
+		strings.Replace(rule1, "192.0.2.1", "192.0.2.2", 1)).detail(); strings.Contains(got, "app1") ||
 		!strings.Contains(got, "another application") {
-		t.Errorf("an application is told %q", got)
+		t.Errorf("an application sees %q", got)
 	}
 	other := strings.NewReplacer("192.0.2.1", "192.0.2.3", `"r1"`, `"r3"`).Replace(rule1)
-	if got := s.as(platform, 409, "POST /mep/config/app3/dns_rules", other).detail(); !strings.Contains(got, "app1") && !strings.Contains(got, "app2") {
-		t.Errorf("the platform is told %q", got)
+	if got := s.as(platform, 409, "POST /mep/config/app3/dns_rules", other).detail(); !strings.Contains(got, "app1") &&
+		!strings.Contains(got, "app2") {
+		t.Errorf("the platform sees %q", got)
 	}
 	s.want(s.as(app2, 200, "GET "+theirs, "").json, rule1)
 }
@@ -327,7 +333,8 @@ func TestTooMany(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	var list []string
 	for i := range 1001 {
-		list = append(list, fmt.Sprintf(`{"dnsRuleId":"r%d","domainName":"n%d.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1"}`, i, i))
+		list = append(list, fmt.Sprintf(
+			`{"dnsRuleId":"r%d","domainName":"n%d.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1"}`, i, i))
 	}
 	res := s.as(platform, http.StatusForbidden, "PUT /mep/config/app1/dns_rules", "["+strings.Join(list, ",")+"]")
 	if !strings.Contains(res.detail(), "1000") {
@@ -336,8 +343,8 @@ func TestTooMany(t *testing.T) {
 	s.want(s.as(platform, 200, "GET /mep/config/app1/dns_rules", "").json, "[]")
 }
 
-// An application that changes its rules without pause is slowed down, and nobody else is.
-func TestMp1Pace(t *testing.T) {
+// TestMp1ChangeLimit checks that an application which changes its rules all the time is slowed down, and no other is.
+func TestMp1ChangeLimit(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	path := s.rule("app1", rule1)
 	other := s.rule("app2", rule1)

@@ -7,23 +7,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of an application's changes. Switching rules is rare; an application that does it all day long would fill the
-// disk's time and the feed of events for everybody else.
+// Limits of an application's changes. Applications rarely change rules. One that changes them all the time would use
+// the disk and the event feed at the expense of all others.
 const (
-	paceBurst = 200 // changes at once
-	pacePause = 50 * time.Millisecond
+	changeBurst    = 200 // changes at once
+	changeInterval = 50 * time.Millisecond
 )
 
-// pace bounds how fast each application changes its rules.
-type pace struct {
-	// mu guards apps, and the time between a reservation and its end: one that is cancelled after a later one was made
-	// is not given back.
+// changeLimits bounds how fast each application changes its rules.
+type changeLimits struct {
+	// mu guards apps. It is also held from a reservation to its cancellation: rate.Limiter does not return the tokens of a
+	// reservation that is cancelled after a later one was made.
 	mu   sync.Mutex
 	apps map[string]*rate.Limiter
 }
 
-// take reports whether an application may make a change now, and if not, in how long.
-func (p *pace) take(app string, now time.Time) (wait time.Duration, ok bool) {
+// take reports whether an application may make a change now, and otherwise how long it must wait.
+func (p *changeLimits) take(app string, now time.Time) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.limiterLocked(app, now).ReserveN(now, 1)
@@ -34,15 +34,15 @@ func (p *pace) take(app string, now time.Time) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// limiterLocked returns the limiter of an application. Those that have their whole burst again are forgotten when there are
-// many.
-func (p *pace) limiterLocked(app string, now time.Time) *rate.Limiter {
+// limiterLocked returns the limiter of an application. When there are many, it deletes the limiters that have their
+// whole burst again.
+func (p *changeLimits) limiterLocked(app string, now time.Time) *rate.Limiter {
 	if l := p.apps[app]; l != nil {
 		return l
 	}
-	if len(p.apps) >= maxPaced {
+	if len(p.apps) >= maxLimiters {
 		for a, l := range p.apps {
-			if l.TokensAt(now) >= paceBurst {
+			if l.TokensAt(now) >= changeBurst {
 				delete(p.apps, a)
 			}
 		}
@@ -50,10 +50,10 @@ func (p *pace) limiterLocked(app string, now time.Time) *rate.Limiter {
 	if p.apps == nil {
 		p.apps = map[string]*rate.Limiter{}
 	}
-	l := rate.NewLimiter(rate.Every(pacePause), paceBurst)
+	l := rate.NewLimiter(rate.Every(changeInterval), changeBurst)
 	p.apps[app] = l
 	return l
 }
 
-// maxPaced is how many applications are remembered before those that made no change lately are forgotten.
-const maxPaced = 1000
+// maxLimiters is the number of limiters above which unused ones are deleted.
+const maxLimiters = 1000

@@ -20,7 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// server is both doors on a store of their own.
+// server is Mp1 and Mm5 with a store of their own.
 type server struct {
 	t       testing.TB
 	mux     *http.ServeMux
@@ -43,7 +43,7 @@ func newServer(t testing.TB, api mecapi.API) *server {
 	return startServer(t, api, mec.Options{})
 }
 
-// startServer starts the doors with a service of the given options.
+// startServer starts both APIs with a service of the given options.
 func startServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	t.Helper()
 	s := openServer(t, api, opts)
@@ -59,7 +59,7 @@ func startServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	return s
 }
 
-// openServer is startServer for a service that does nothing by itself: tasks stay as they are.
+// openServer is startServer for a service that does not run: tasks are not executed.
 func openServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
@@ -91,7 +91,7 @@ func openServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	return s
 }
 
-// as is the handler inside a frame that takes every request for one of who.
+// as returns the handler inside a Frame in which every request comes from who.
 func as(who httpapi.Caller, h http.Handler) http.Handler {
 	return httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Problem}},
 		Limits:   httpapi.Limits{Body: 1 << 30},
@@ -103,7 +103,7 @@ type response struct {
 	json any
 }
 
-// do makes a call: "METHOD /path", a body, and headers as "Name: value".
+// do sends a request: "METHOD /path", a body, and headers as "Name: value".
 func (s *server) do(who httpapi.Caller, call, body string, headers ...string) response {
 	method, path, _ := strings.Cut(call, " ")
 	req := httptest.NewRequest(method, "http://mep.test"+path, strings.NewReader(body))
@@ -121,7 +121,7 @@ func (s *server) do(who httpapi.Caller, call, body string, headers ...string) re
 	return res
 }
 
-// as makes a call that must have this status. Errors must be problem documents.
+// as sends a request whose reply must have this status. Errors must be problem documents.
 func (s *server) as(who httpapi.Caller, status int, call, body string, headers ...string) response {
 	s.t.Helper()
 	res := s.do(who, call, body, headers...)
@@ -156,7 +156,7 @@ func (r response) detail() string {
 	return s
 }
 
-// rule makes a rule of an application and returns its path on Mp1.
+// rule creates a rule of an application and returns its path on Mp1.
 func (s *server) rule(app, body string) string {
 	s.t.Helper()
 	res := s.as(platform, 201, "POST /mep/config/"+app+"/dns_rules", body)
@@ -176,6 +176,8 @@ func (s *server) want(got any, want string) {
 }
 
 const (
-	rule1 = `{"dnsRuleId":"r1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","ttl":30,"state":"ACTIVE"}`
-	rule2 = `{"dnsRuleId":"r2","domainName":"api.example.com","ipAddressType":"IP_V6","ipAddress":"2001:db8::1","state":"INACTIVE"}`
+	rule1 = `{"dnsRuleId":"r1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","ttl":30,` +
+		`"state":"ACTIVE"}`
+	rule2 = `{"dnsRuleId":"r2","domainName":"api.example.com","ipAddressType":"IP_V6","ipAddress":"2001:db8::1",` +
+		`"state":"INACTIVE"}`
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// self is the path of the subscriptions of the application, below the base path that the request came by.
+// self returns the URL of the application's subscriptions, with the base path of the request.
 func (c *call) self() string {
 	path := c.r.URL.EscapedPath()
 	if id := c.r.PathValue("subscription"); id != "" {
@@ -18,7 +18,8 @@ func (c *call) self() string {
 }
 
 func (c *call) wireSubscription(s mec.Subscription) subscription {
-	return subscription{Type: subscriptionType, Callback: s.Callback, App: s.App, Links: subscriptionLinks{link{c.self() + "/" + s.ID}},
+	return subscription{Type: subscriptionType, Callback: s.Callback, App: s.App,
+		Links: subscriptionLinks{link{c.self() + "/" + s.ID}},
 		State: string(s.State), Delivered: s.Delivered, Missed: s.Missed, Failures: s.Failures, LastError: s.LastError}
 }
 
@@ -31,7 +32,8 @@ func (c *call) listSubscriptions() (reply, error) {
 	out.Links.Self.Href = c.self()
 	out.Links.Subscriptions = []subscriptionLink{}
 	for _, s := range list {
-		out.Links.Subscriptions = append(out.Links.Subscriptions, subscriptionLink{c.self() + "/" + s.ID, subscriptionType, subscriptionType})
+		out.Links.Subscriptions = append(out.Links.Subscriptions,
+			subscriptionLink{c.self() + "/" + s.ID, subscriptionType, subscriptionType})
 	}
 	return ok(out), nil
 }
@@ -43,7 +45,7 @@ func (c *call) subscribe() (reply, error) {
 	}
 	switch {
 	case val(in.Type) != subscriptionType:
-		return reply{}, &mec.FieldError{Field: "subscriptionType", Msg: "must be " + subscriptionType + ", the only one here"}
+		return reply{}, &mec.FieldError{Field: "subscriptionType", Msg: "must be " + subscriptionType}
 	case in.App != nil && *in.App != c.app:
 		return reply{}, &mec.FieldError{Field: "appInstanceId", Msg: "is not the one of the path"}
 	case c.Callbacks == nil:

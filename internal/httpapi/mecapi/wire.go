@@ -6,22 +6,25 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// wireRule is MEC 011's DnsRule. A rule without ttl, which never expires, is told without it.
+// wireRule is the DnsRule of MEC 011. A rule without a TTL never expires, and is shown without the member ttl.
 type wireRule struct {
-	ID          string     `json:"dnsRuleId"`
-	Domain      string     `json:"domainName"`
-	AddrType    string     `json:"ipAddressType"`
-	Addr        string     `json:"ipAddress"`
-	TTL         *uint32    `json:"ttl,omitempty"`
-	State       string     `json:"state"`
-	LoadBalance bool       `json:"loadBalance,omitempty"`   // ours
-	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`     // ours
-	SilencedBy  string     `json:"silencedBy,omitempty"`    // ours: the zone that is asked before the rule
-	Grant       string     `json:"grantedDomain,omitempty"` // ours: where the application may choose the name
+	ID       string  `json:"dnsRuleId"`
+	Domain   string  `json:"domainName"`
+	AddrType string  `json:"ipAddressType"`
+	Addr     string  `json:"ipAddress"`
+	TTL      *uint32 `json:"ttl,omitempty"`
+	State    string  `json:"state"`
+
+	// The following members are not in MEC 011.
+	LoadBalance bool       `json:"loadBalance,omitempty"`
+	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
+	SilencedBy  string     `json:"silencedBy,omitempty"`    // the zone that answers instead of the rule
+	Grant       string     `json:"grantedDomain,omitempty"` // the domain in which the application may choose the name
 }
 
 func fromRule(r mec.Rule, extensions bool) wireRule {
-	w := wireRule{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL, State: string(r.State)}
+	w := wireRule{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL,
+		State: string(r.State)}
 	if extensions {
 		w.LoadBalance = r.LoadBalance
 		if !r.ExpiresAt.IsZero() {
@@ -34,10 +37,11 @@ func fromRule(r mec.Rule, extensions bool) wireRule {
 	return w
 }
 
-// extensions reports whether this door takes and shows what is not in ETSI's schema: to the platform always.
+// extensions reports whether the API accepts and shows members that are not in ETSI's schema. The platform always has
+// them.
 func (c *call) extensions() bool { return c.name == "mm5" || c.EdgeGallery }
 
-// wire is a rule as this door shows it.
+// wire returns a rule in the form of this API.
 func (c *call) wire(r mec.Rule) wireRule {
 	w := fromRule(r, c.extensions())
 	if z := c.Service.SilencedBy(r.Name); c.extensions() && !z.IsZero() {
@@ -54,7 +58,7 @@ func (c *call) wireAll(list []mec.Rule) []wireRule {
 	return out
 }
 
-// ruleInput is a DnsRule as clients write it; what they leave out is nil.
+// ruleInput is a DnsRule in a request. Members that the client left out are nil.
 type ruleInput struct {
 	ID          *string `json:"dnsRuleId"`
 	Domain      *string `json:"domainName"`
@@ -67,12 +71,12 @@ type ruleInput struct {
 	Grant       *string `json:"grantedDomain"`
 }
 
-// onlyState reports whether nothing else is said.
+// onlyState reports whether the client sent the state and nothing else.
 func (in ruleInput) onlyState() bool {
 	return in == ruleInput{State: in.State} && in.State != nil
 }
 
-// rule is a whole rule as a client wrote it.
+// rule parses the input as a whole rule.
 func (in ruleInput) rule() (mec.Rule, error) {
 	d := mec.Draft{ID: val(in.ID), Domain: val(in.Domain), AddrType: val(in.AddrType), Addr: val(in.Addr), TTL: in.TTL,
 		State: val(in.State), LoadBalance: val(in.LoadBalance), Grant: val(in.Grant)}
@@ -94,38 +98,40 @@ func val[T any](p *T) T {
 	return *p
 }
 
-// link is MEC 011's LinkType.
+// link is the LinkType of MEC 011.
 type link struct {
 	Href string `json:"href"`
 }
 
-// subscription is our counterpart of MEC 011's AppTerminationNotificationSubscription. What comes after the links is ours.
+// subscription corresponds to AppTerminationNotificationSubscription of MEC 011. The members after the links are not in
+// MEC 011.
 type subscription struct {
 	Type     string            `json:"subscriptionType"`
 	Callback string            `json:"callbackReference"`
 	App      string            `json:"appInstanceId"`
 	Links    subscriptionLinks `json:"_links"`
 
-	State     string `json:"state"`               // ACTIVE, or FAILED when it was given up
-	Delivered uint64 `json:"lastSequence"`        // of the last notification that arrived, or that was there before
-	Missed    uint64 `json:"missed,omitempty"`    // notifications that were gone before they could be sent
-	Failures  int    `json:"failures,omitempty"`  // attempts in a row
-	LastError string `json:"lastError,omitempty"` // of the newest failure
+	State string `json:"state"` // ACTIVE, or FAILED after too many failures
+	// the last delivered event; at first the last one before the subscription
+	Delivered uint64 `json:"lastSequence"`
+	Missed    uint64 `json:"missed,omitempty"`    // events that were dropped before their delivery
+	Failures  int    `json:"failures,omitempty"`  // failed attempts since the last success
+	LastError string `json:"lastError,omitempty"` // the error of the newest failure
 }
 
 type subscriptionLinks struct {
 	Self link `json:"self"`
 }
 
-// subscriptionInput is a subscription as clients write it.
+// subscriptionInput is a subscription in a request.
 type subscriptionInput struct {
 	Type     *string `json:"subscriptionType"`
 	Callback *string `json:"callbackReference"`
 	App      *string `json:"appInstanceId"`
 }
 
-// linkList is MEC 011's MecAppSuptApiSubscriptionLinkList. Version 2.1.1 calls the type of a link subscriptionType, version
-// 2.2.1 rel; each reads its own.
+// linkList is the MecAppSuptApiSubscriptionLinkList of MEC 011. Version 2.1.1 names the type of a link
+// subscriptionType, version 2.2.1 names it rel. The list has both, so that clients of both versions find it.
 type linkList struct {
 	Links struct {
 		Self          link               `json:"self"`
@@ -139,24 +145,24 @@ type subscriptionLink struct {
 	Rel  string `json:"rel"`
 }
 
-// The types of what MEC 011 does not have.
+// The type names of the subscription and the notification, which MEC 011 does not have.
 const (
 	subscriptionType = "DnsRuleChangeNotificationSubscription"
 	notificationType = "DnsRuleChangeNotification"
 )
 
-// notification tells of one change of one rule, to a callback or in a stream.
+// notification describes one change of one rule, for a callback or a stream.
 type notification struct {
 	Type     string             `json:"notificationType"`
 	App      string             `json:"appInstanceId"`
 	Change   string             `json:"changeType"` // CREATED, UPDATED, DELETED, EXPIRED
 	Sequence uint64             `json:"sequence"`
 	Time     timeStamp          `json:"timeStamp"`
-	Rule     wireRule           `json:"dnsRule"` // as it is now, or was last
+	Rule     wireRule           `json:"dnsRule"` // the rule after the change, or before its deletion
 	Links    *notificationLinks `json:"_links,omitempty"`
 }
 
-// timeStamp is MEC 011's.
+// timeStamp is the TimeStamp of MEC 011.
 type timeStamp struct {
 	Seconds     int64 `json:"seconds"`
 	NanoSeconds int   `json:"nanoSeconds"`
