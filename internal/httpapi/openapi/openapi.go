@@ -1,5 +1,7 @@
-// Package openapi serves the description of the whole HTTP API. It is written by hand in spec/, one file for each tag and
-// some for what the tags share; tests hold it against the doors.
+// Package openapi serves the OpenAPI description of all HTTP APIs.
+//
+// Start with spec/: people write these files, one for each tag and some for definitions that tags share. Handler merges
+// them into one document. Tests in test/clients/openapi compare the document with the APIs.
 package openapi
 
 import (
@@ -18,16 +20,16 @@ import (
 //go:embed spec/*.json
 var spec embed.FS
 
-// object is a JSON object of which only the top is read.
+// object is a JSON object whose values are not parsed.
 type object = map[string]json.RawMessage
 
-// Handler serves the document, as that of a version of the program.
+// Handler serves the document with the version of the program.
 func Handler(version string) http.Handler {
-	// Few servers are ever asked for it, so it is put together when the first asks.
+	// Most servers never serve the document, so the first request builds it.
 	document := sync.OnceValues(func() ([]byte, string) {
 		b, err := merge(spec, version)
 		if err != nil {
-			panic(err) // the files are part of the program, and a test reads them
+			panic(err) // a bug: the files are embedded, and a test merges them
 		}
 		sum := sha256.Sum256(b)
 		return b, `"` + hex.EncodeToString(sum[:12]) + `"`
@@ -37,13 +39,13 @@ func Handler(version string) http.Handler {
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("ETag", tag)
-		h.Set("Cache-Control", "no-cache") // may be kept, but is asked about
+		h.Set("Cache-Control", "no-cache") // clients may cache the document, but must revalidate it
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 	})
 }
 
-// merge makes one document of the files. Their paths and components are put together; a name that two of them have is a
-// mistake. Everything else is in one file only.
+// merge merges the files into one document: their paths, and each kind of their components. A name in two files is an
+// error. All other members are in one file only.
 func merge(files fs.FS, version string) ([]byte, error) {
 	names, err := fs.Glob(files, "spec/*.json")
 	if err != nil {
@@ -107,7 +109,7 @@ func addFile(files fs.FS, name string, doc, paths object, components map[string]
 func add(to, from object) error {
 	for name, v := range from {
 		if _, ok := to[name]; ok {
-			return fmt.Errorf("%s is in another file too", name)
+			return fmt.Errorf("%s is also in another file", name)
 		}
 		to[name] = v
 	}
