@@ -9,12 +9,14 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// FuzzDecodeLogin looks for bodies that are taken without a method, or refused with an error that has no place in the
-// table of errors.
+// FuzzDecodeLogin searches for bodies that are accepted without a method, or refused with an error that fail does not
+// know.
 func FuzzDecodeLogin(f *testing.F) {
-	f.Add(`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":"a","password":"b","domain":{"id":"default"}}}},"scope":{"project":{"name":"p"}}}}`)
+	f.Add(`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":"a","password":"b",` +
+		`"domain":{"id":"default"}}}},"scope":{"project":{"name":"p"}}}}`)
 	f.Add(`{"auth":{"identity":{"methods":["token"],"token":{"id":"x"}},"scope":"unscoped"}}`)
-	f.Add(`{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"id":"x","secret":"y"}},"scope":{"system":{"all":true}}}}`)
+	f.Add(`{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"id":"x","secret":"y"}},` +
+		`"scope":{"system":{"all":true}}}}`)
 	f.Add(`{"auth":null}`)
 	f.Add(`[[[[`)
 	f.Fuzz(func(t *testing.T, body string) {

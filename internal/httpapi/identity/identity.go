@@ -1,5 +1,7 @@
-// Package identity speaks as much of the OpenStack Identity API v3 (Keystone) as clients need to log in: the users,
-// projects and roles behind it are our own.
+// Package identity serves the part of the OpenStack Identity API v3 (Keystone) that clients need to log in.
+//
+// The users, projects and roles are those of package access; there is no Keystone behind it. Start with Register in
+// this file: it lists every path and its handler. login.go parses the body of a login, and wire.go has the documents.
 package identity
 
 import (
@@ -14,14 +16,14 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// API is the identity door.
+// API serves logins and projects.
 type API struct {
 	Access    *access.Access
 	Log       *slog.Logger // default: none
-	PublicURL string       // where clients find us; default: what they called us
+	PublicURL string       // the URL of the server in documents; default: the host of each request
 }
 
-// Register adds the door's paths to a mux that is inside the frame.
+// Register adds the paths of the API to a mux. The mux must be inside an httpapi.Frame.
 func (a API) Register(mux *http.ServeMux) {
 	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	mux.HandleFunc("GET /v3", a.version)
@@ -42,7 +44,7 @@ func (a API) version(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusOK, versionDoc(httpapi.BaseURL(r, a.PublicURL)))
 }
 
-// login is POST /v3/auth/tokens: a credential in, a session out.
+// login exchanges a credential for a session. Like Keystone it returns the session in the header X-Subject-Token.
 func (a API) login(w http.ResponseWriter, r *http.Request) {
 	l, err := decodeLogin(r.Body)
 	if err != nil {
@@ -65,7 +67,7 @@ func (a API) login(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusCreated, a.tokenDoc(r, p))
 }
 
-// check finds out whose credential a login shows.
+// check verifies the credential of a login and returns its owner.
 func (a API) check(r *http.Request, l login) (access.Principal, error) {
 	switch l.method {
 	case methodPassword:
@@ -76,7 +78,8 @@ func (a API) check(r *http.Request, l login) (access.Principal, error) {
 	return a.Access.Authenticate(l.secret)
 }
 
-// subject is whom X-Subject-Token is of. Only itself and an admin may ask.
+// subject returns the owner of the token in X-Subject-Token. Only the owner and administrators may ask; for others
+// subject writes the error.
 func (a API) subject(w http.ResponseWriter, r *http.Request) (access.Principal, bool) {
 	p, err := a.Access.Authenticate(r.Header.Get("X-Subject-Token"))
 	c := httpapi.CallerOf(r.Context())
@@ -84,7 +87,7 @@ func (a API) subject(w http.ResponseWriter, r *http.Request) (access.Principal, 
 	case err != nil && c.IsAdmin():
 		httpapi.Error(w, r, http.StatusNotFound, "Could not find token.")
 	case err != nil || p.ID != c.ID && !c.IsAdmin():
-		// The same answer for a bad and for another's token: who may not ask learns nothing.
+		// The same answer for an invalid token and for one of another user: the caller must not learn which it is.
 		httpapi.Error(w, r, http.StatusForbidden, "You are not authorized to see or revoke this token.")
 	default:
 		return p, true
@@ -101,7 +104,7 @@ func (a API) validate(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusOK, a.tokenDoc(r, p))
 }
 
-// revoke ends a session. A token that outlives sessions is not revoked here, where programs tidy up after themselves.
+// revoke ends a session. It does not revoke lasting tokens, because programs call it when they exit.
 func (a API) revoke(w http.ResponseWriter, r *http.Request) {
 	p, ok := a.subject(w, r)
 	if !ok {
@@ -143,7 +146,7 @@ func (a API) project(w http.ResponseWriter, r *http.Request) {
 	httpapi.Error(w, r, http.StatusNotFound, "Could not find project: "+r.PathValue("id")+".")
 }
 
-// visible are the projects that the caller may know of.
+// visible returns the projects that the caller may see.
 func (a API) visible(r *http.Request) []access.Project {
 	c := httpapi.CallerOf(r.Context())
 	if c.IsAdmin() {
@@ -156,7 +159,8 @@ func (a API) visible(r *http.Request) []access.Project {
 	return []access.Project{p}
 }
 
-// fail is the table of errors.
+// fail maps an error to a status and writes it. A refused login is logged with its reason, which the client does not
+// see.
 func (a API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var slow *access.ThrottledError
 	switch {

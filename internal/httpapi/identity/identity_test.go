@@ -50,7 +50,8 @@ func passwordBody(user, password, scope string) string {
 	if scope != "" {
 		scope = `,"scope":` + scope
 	}
-	return fmt.Sprintf(`{"auth":{"identity":{"methods":["password"],"password":{"user":{%s,"password":%q}}}%s}}`, user, password, scope)
+	return fmt.Sprintf(`{"auth":{"identity":{"methods":["password"],"password":{"user":{%s,"password":%q}}}%s}}`, user,
+		password, scope)
 }
 
 func TestLogin(t *testing.T) {
@@ -63,27 +64,33 @@ func TestLogin(t *testing.T) {
 		return fmt.Sprintf(`{"auth":{"identity":{"methods":["token"],"token":{"id":%q}}}}`, id)
 	}
 	byCredential := func(id, secret string) string {
-		return fmt.Sprintf(`{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"id":%q,"secret":%q}}}}`, id, secret)
+		return fmt.Sprintf(`{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"id":%q,`+
+			`"secret":%q}}}}`, id, secret)
 	}
 	const domain = `,"domain":{"id":"default"}`
 	tests := []struct {
 		name, body string
 		status     int
-		want       string // user, project and first role; or what the message holds
+		want       string // the user, project and first role, or a part of the message
 	}{
-		{"admin by token as password", passwordBody(`"name":"admin"`+domain, r.Admin, `{"project":{"name":"admin"`+domain+`}}`), 201, "admin admin admin"},
+		{"admin by token as password", passwordBody(`"name":"admin"`+domain, r.Admin,
+			`{"project":{"name":"admin"`+domain+`}}`), 201, "admin admin admin"},
 		{"user", passwordBody(`"name":"alice"`+domain, "correct horse", ""), 201, "alice edge member"},
 		{"user by id", passwordBody(`"id":"`+u.ID+`"`, "correct horse", ""), 201, "alice edge member"},
-		{"domain by name", passwordBody(`"name":"alice","domain":{"name":"Default"}`, "correct horse", ""), 201, "alice edge member"},
+		{"domain by name", passwordBody(`"name":"alice","domain":{"name":"Default"}`, "correct horse", ""), 201,
+			"alice edge member"},
 		{"unscoped", passwordBody(`"name":"alice"`, "correct horse", `"unscoped"`), 201, "alice edge member"},
-		{"project by id", passwordBody(`"name":"alice"`, "correct horse", `{"project":{"id":"`+edge.ID+`"}}`), 201, "alice edge member"},
+		{"project by id", passwordBody(`"name":"alice"`, "correct horse", `{"project":{"id":"`+edge.ID+`"}}`), 201,
+			"alice edge member"},
 		{"admin elsewhere", passwordBody(`"name":"admin"`, r.Admin, `{"project":{"name":"edge"}}`), 201, "admin edge admin"},
 		{"token", byToken(tokenText), 201, "ci edge reader"},
 		{"application credential", byCredential(tokenID, secret), 201, "ci edge reader"},
 		{"application credential with the whole token", byCredential(tokenID, tokenText), 201, "ci edge reader"},
 
-		{"another project", passwordBody(`"name":"alice"`, "correct horse", `{"project":{"name":"admin"}}`), 401, "requires authentication"},
-		{"another domain", passwordBody(`"name":"alice","domain":{"id":"other"}`, "correct horse", ""), 401, "requires authentication"},
+		{"another project", passwordBody(`"name":"alice"`, "correct horse", `{"project":{"name":"admin"}}`), 401,
+			"requires authentication"},
+		{"another domain", passwordBody(`"name":"alice","domain":{"id":"other"}`, "correct horse", ""), 401,
+			"requires authentication"},
 		{"system scope", passwordBody(`"name":"admin"`, r.Admin, `{"system":{"all":true}}`), 401, "requires authentication"},
 		{"wrong password", passwordBody(`"name":"alice"`, "wrong-password-1", ""), 401, "requires authentication"},
 		{"unknown user", passwordBody(`"name":"bob"`, "correct horse", ""), 401, "requires authentication"},
@@ -92,12 +99,16 @@ func TestLogin(t *testing.T) {
 		{"no method", `{"auth":{"identity":{"methods":[]}}}`, 400, "exactly one"},
 		{"two methods", `{"auth":{"identity":{"methods":["password","totp"]}}}`, 400, "exactly one"},
 		{"unknown method", `{"auth":{"identity":{"methods":["saml2"]}}}`, 400, "must name one of"},
-		{"method without its part", `{"auth":{"identity":{"methods":["password"]}}}`, 400, "auth.identity.password: is missing"},
-		{"credential by name", `{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"name":"ci"}}}}`, 400, "id of a token"},
-		{"project without a name", passwordBody(`"name":"alice"`, "correct horse", `{"project":{}}`), 400, "needs an id or a name"},
+		{"method without its part", `{"auth":{"identity":{"methods":["password"]}}}`, 400,
+			"auth.identity.password: is missing"},
+		{"credential by name", `{"auth":{"identity":{"methods":["application_credential"],` +
+			`"application_credential":{"name":"ci"}}}}`, 400, "id of a token"},
+		{"project without a name", passwordBody(`"name":"alice"`, "correct horse", `{"project":{}}`), 400,
+			"needs an id or a name"},
 		{"scope of rubbish", passwordBody(`"name":"alice"`, "correct horse", `17`), 400, "auth.scope"},
 		{"two users", passwordBody(`"name":"bob","name":"alice"`, "correct horse", `null`), 400, "name: is there twice"},
-		{"two scopes", `{"auth":{"identity":{"methods":["token"],"token":{"id":"x"}},"scope":null,"scope":"unscoped"}}`, 400, "auth.scope: is there twice"},
+		{"two scopes", `{"auth":{"identity":{"methods":["token"],"token":{"id":"x"}},"scope":null,"scope":"unscoped"}}`, 400,
+			"auth.scope: is there twice"},
 		{"more JSON", `{"auth":{}}{"auth":{}}`, 400, "must be JSON"},
 		{"no auth", `{}`, 400, "auth: is missing"},
 		{"empty", ``, 400, "must be JSON"},
@@ -128,7 +139,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// outcome is what a login gave, in a line.
+// outcome returns the result of a login in one line.
 func outcome(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	var b struct {
@@ -204,7 +215,8 @@ func TestSessionNotProlonged(t *testing.T) {
 		r := newRig(t)
 		first := r.session(t, "admin", r.Admin)
 		time.Sleep(40 * time.Minute)
-		w := r.do("POST", "/v3/auth/tokens", fmt.Sprintf(`{"auth":{"identity":{"methods":["token"],"token":{"id":%q}}}}`, first))
+		w := r.do("POST", "/v3/auth/tokens",
+			fmt.Sprintf(`{"auth":{"identity":{"methods":["token"],"token":{"id":%q}}}}`, first))
 		second := w.Header().Get("X-Subject-Token")
 		if w.Code != 201 {
 			t.Fatalf("session for a session: %d %s", w.Code, w.Body)
@@ -239,9 +251,11 @@ func TestDocuments(t *testing.T) {
 		status            int
 		want              []string
 	}{
-		{"version", "/v3", "", 200, []string{`{"version":{"id":"v3.14","status":"stable"`, `"href":"http://example.com/v3/"`}},
+		{"version", "/v3", "", 200, []string{`{"version":{"id":"v3.14","status":"stable"`,
+			`"href":"http://example.com/v3/"`}},
 		{"version with a slash", "/v3/", "", 200, []string{`"v3.14"`}},
-		{"catalog", "/v3/auth/catalog", ci, 200, []string{`"type":"dns"`, `"url":"http://example.com/"`, `"region":"RegionOne"`}},
+		{"catalog", "/v3/auth/catalog", ci, 200,
+			[]string{`"type":"dns"`, `"url":"http://example.com/"`, `"region":"RegionOne"`}},
 		{"own project", "/v3/auth/projects", ci, 200, []string{`{"projects":[{"id":"` + edge.ID + `","name":"edge"`}},
 		{"projects by name", "/v3/projects?name=edge", r.Admin, 200, []string{`{"projects":[{"id":"` + edge.ID}},
 		{"none of that name", "/v3/projects?name=x", r.Admin, 200, []string{`{"projects":[],`}},
@@ -284,7 +298,8 @@ func TestTokenDocument(t *testing.T) {
 		want := map[string]any{
 			"methods": []any{"password"}, "is_domain": false,
 			"issued_at": "2000-01-01T00:00:00.000000Z", "expires_at": "2000-01-01T01:00:00.000000Z",
-			"user":    map[string]any{"id": r.Access.Tokens()[0].ID, "name": "admin", "domain": domain, "password_expires_at": nil},
+			"user": map[string]any{"id": r.Access.Tokens()[0].ID, "name": "admin", "domain": domain,
+				"password_expires_at": nil},
 			"project": map[string]any{"id": admin.ID, "name": "admin", "domain": domain},
 			"roles": []any{map[string]any{"id": "admin", "name": "admin"}, map[string]any{"id": "member", "name": "member"},
 				map[string]any{"id": "reader", "name": "reader"}},

@@ -13,19 +13,19 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// The methods, in Keystone's words.
+// The authentication methods of Keystone.
 const (
 	methodPassword   = "password"
 	methodToken      = "token"
 	methodCredential = "application_credential"
 )
 
-// login is what a client asks for, taken out of its body.
+// login is the parsed body of a login.
 type login struct {
 	method  string
-	user    string // name or id; of application credentials the id
-	secret  string // password, secret, or token
-	project string // id or name; empty: the user's own
+	user    string // the name or id of the user, or the id of the application credential
+	secret  string // the password, secret or token
+	project string // the id or name of the project; empty: the user's own
 }
 
 type loginBody struct {
@@ -73,7 +73,7 @@ type scopeBody struct {
 
 func invalid(field, reason string) error { return &zone.InvalidError{Field: field, Reason: reason} }
 
-// decodeLogin reads a login. Its errors are *zone.InvalidError, access.ErrDenied, or those of the reader.
+// decodeLogin parses the body of a login. Its errors are *zone.InvalidError, access.ErrDenied, or those of the reader.
 func decodeLogin(r io.Reader) (login, error) {
 	raw, err := io.ReadAll(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func decodeLogin(r io.Reader) (login, error) {
 		if twice := (*zone.InvalidError)(nil); errors.As(err, &twice) {
 			return login{}, err
 		}
-		// The decoder's own words can quote the body, and so a password.
+		// The text of the decoder can quote the body, and so a password.
 		return login{}, invalid(strictjson.Whole, "must be JSON of the form {\"auth\": {\"identity\": ...}}")
 	}
 	if b.Auth == nil {
@@ -122,8 +122,8 @@ func (b loginBody) method() (login, error) {
 	return login{}, invalid("auth.identity.methods", "must name one of password, token, application_credential")
 }
 
-// scope is the project that is asked for. Clients that ask for none, or for "unscoped", get the user's own: there is
-// nothing that they could do without one.
+// scope returns the requested project. Clients that ask for none, or for "unscoped", get the project of the user: a
+// session without a project has no use here.
 func scope(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == `"unscoped"` {
 		return "", nil
@@ -148,9 +148,10 @@ func scope(raw json.RawMessage) (string, error) {
 	return "", nil
 }
 
-// checkDomain refuses other domains than the one there is. Clients without a domain mean it.
+// checkDomain refuses every domain except the default one. No domain means the default one.
 func checkDomain(d *domainBody) error {
-	if d == nil || strings.EqualFold(d.ID, domainID) || d.ID == "" && (d.Name == "" || strings.EqualFold(d.Name, domainName)) {
+	if d == nil || strings.EqualFold(d.ID, domainID) ||
+		d.ID == "" && (d.Name == "" || strings.EqualFold(d.Name, domainName)) {
 		return nil
 	}
 	return fmt.Errorf("domain %.64q %.64q is not known: %w", d.ID, d.Name, access.ErrDenied)

@@ -8,16 +8,16 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// The one domain, as every Keystone calls its first.
+// The only domain. Every Keystone gives its first domain this id and name.
 const (
 	domainID   = "default"
 	domainName = "Default"
 )
 
-// region is that of all endpoints in the catalog: the name that most installations have.
+// region is the region of all endpoints in the catalog. It is the default of most OpenStack installations.
 const region = "RegionOne"
 
-// timeLayout is Keystone's, with a zone letter, which Designate's has not.
+// timeLayout is the layout of times in Keystone. Unlike Designate's it has the letter Z.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 type link struct {
@@ -38,7 +38,7 @@ type version struct {
 	MediaTypes []mediaType `json:"media-types"`
 }
 
-// versionDoc says v3.14: the newest of which clients ask for nothing that is not here.
+// versionDoc announces v3.14. Clients of newer versions use features that this server does not have.
 func versionDoc(base string) map[string]version {
 	return map[string]version{"version": {ID: "v3.14", Status: "stable", Updated: "2020-04-07T00:00:00Z",
 		Links:      []link{{"self", base + "/v3/"}},
@@ -126,7 +126,7 @@ func (a API) tokenDoc(r *http.Request, p access.Principal) map[string]token {
 	domain := named{domainID, domainName}
 	expires := p.Expires
 	if expires.IsZero() {
-		expires = time.Now().Add(time.Hour) // a token without an end: clients want one, and may ask again then
+		expires = time.Now().Add(time.Hour) // clients require a time, although the token does not expire
 	}
 	t := token{Methods: p.Methods, User: userDoc{inDomain: inDomain{p.ID, p.Name, domain}}, AuditIDs: []string{p.Session},
 		ExpiresAt: expires.UTC().Format(timeLayout), IssuedAt: p.Issued.UTC().Format(timeLayout),
@@ -143,8 +143,8 @@ func (a API) tokenDoc(r *http.Request, p access.Principal) map[string]token {
 	return map[string]token{"token": t}
 }
 
-// catalog says where the services are: all here. The DNS endpoint is without a version, because clients read GET / of it
-// and go on from there.
+// catalog returns the service catalog: all services are on this server. The URL of the DNS service has no version,
+// because clients find the versions with GET / there.
 func (a API) catalog(r *http.Request) []service {
 	base := httpapi.BaseURL(r, a.PublicURL)
 	at := func(id, url string) (out []endpoint) {
