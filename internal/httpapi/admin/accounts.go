@@ -19,7 +19,7 @@ type token struct {
 	Expires     *time.Time `json:"expires_at"`
 	Revoked     *time.Time `json:"revoked_at"`
 	LastUsed    *time.Time `json:"last_used_at"`
-	Secret      string     `json:"token,omitempty"` // the whole text, once
+	Secret      string     `json:"token,omitempty"` // the text of the token; only in the reply to its creation
 }
 
 type user struct {
@@ -32,7 +32,7 @@ type user struct {
 	Changed     time.Time `json:"password_changed_at"`
 }
 
-// optional is nil for a time that never is.
+// optional returns nil for the zero time, which means never.
 func optional(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -40,24 +40,26 @@ func optional(t time.Time) *time.Time {
 	return &t
 }
 
-func (d *door) projectName(id string) string {
+func (d *server) projectName(id string) string {
 	p, err := d.Access.Project(id)
 	if err != nil {
-		return "" // deleted since
+		return "" // the project was deleted
 	}
 	return p.Name
 }
 
-func (d *door) token(t access.Token) token {
-	return token{ID: t.ID, Name: t.Name, ProjectID: t.Project, ProjectName: d.projectName(t.Project), Role: t.Role, App: t.App,
+func (d *server) token(t access.Token) token {
+	return token{ID: t.ID, Name: t.Name, ProjectID: t.Project, ProjectName: d.projectName(t.Project), Role: t.Role,
+		App:     t.App,
 		Created: t.Created, Expires: optional(t.Expires), Revoked: optional(t.Revoked), LastUsed: optional(t.LastUsed)}
 }
 
-func (d *door) user(u access.User) user {
+func (d *server) user(u access.User) user {
 	return user{u.ID, u.Name, u.Project, d.projectName(u.Project), u.Role, u.Created, u.Changed}
 }
 
-func (d *door) listTokens(w http.ResponseWriter, r *http.Request) error {
+// listTokens lists all tokens, without their secrets: the server stores only hashes.
+func (d *server) listTokens(w http.ResponseWriter, r *http.Request) error {
 	out := []token{}
 	for _, t := range d.Access.Tokens() {
 		out = append(out, d.token(t))
@@ -66,7 +68,8 @@ func (d *door) listTokens(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) createToken(w http.ResponseWriter, r *http.Request) error {
+// createToken creates a token. The default project is the one of the caller.
+func (d *server) createToken(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name    string    `json:"name"`
 		Project string    `json:"project"`
@@ -90,7 +93,7 @@ func (d *door) createToken(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) revokeToken(w http.ResponseWriter, r *http.Request) error {
+func (d *server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Access.RevokeToken(r.Context(), actor(r), r.PathValue("id")); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (d *door) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) listUsers(w http.ResponseWriter, r *http.Request) error {
+func (d *server) listUsers(w http.ResponseWriter, r *http.Request) error {
 	out := []user{}
 	for _, u := range d.Access.Users() {
 		out = append(out, d.user(u))
@@ -107,7 +110,7 @@ func (d *door) listUsers(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) createUser(w http.ResponseWriter, r *http.Request) error {
+func (d *server) createUser(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name     string `json:"name"`
 		Password string `json:"password"`
@@ -128,7 +131,7 @@ func (d *door) createUser(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) setPassword(w http.ResponseWriter, r *http.Request) error {
+func (d *server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Password string `json:"password"`
 	}
@@ -143,7 +146,7 @@ func (d *door) setPassword(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) deleteUser(w http.ResponseWriter, r *http.Request) error {
+func (d *server) deleteUser(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Access.DeleteUser(r.Context(), actor(r), r.PathValue("id")); err != nil {
 		return err
 	}

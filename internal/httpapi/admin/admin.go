@@ -1,4 +1,8 @@
-// Package admin lets an admin manage tokens, users and projects, fetch a backup, and scrub the store. The command line stands on it.
+// Package admin serves the API by which an administrator manages tokens, users and projects, fetches a backup, and
+// scrubs the store.
+//
+// Start with Register in this file: it lists every path and its handler. The handlers of tokens and users are in
+// accounts.go. The commands of nameplane use this API.
 package admin
 
 import (
@@ -17,7 +21,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// API is the admin door.
+// API serves the administration of a server.
 type API struct {
 	Access *access.Access
 	Backup func(io.Writer) error      // writes a consistent copy of the store
@@ -25,10 +29,10 @@ type API struct {
 	Log    *slog.Logger               // default: none
 }
 
-// Register adds the door's paths to a mux that is inside the frame.
+// Register adds the paths of the API to a mux. The mux must be inside an httpapi.Frame.
 func (a API) Register(mux *http.ServeMux) {
 	a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
-	d := &door{API: a, backups: make(chan struct{}, 1)}
+	d := &server{API: a, backups: make(chan struct{}, 1)}
 	mux.HandleFunc("GET /access/v1/tokens", d.admin(d.listTokens))
 	mux.HandleFunc("POST /access/v1/tokens", d.admin(d.createToken))
 	mux.HandleFunc("DELETE /access/v1/tokens/{id}", d.admin(d.revokeToken))
@@ -43,13 +47,14 @@ func (a API) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /admin/v1/scrub", d.admin(d.scrub))
 }
 
-type door struct {
+type server struct {
 	API
-	backups chan struct{} // one place: a backup or scrub keeps old pages of the store from being reused
+	// backups is a semaphore for one backup or scrub: while one runs, the store cannot reuse old pages.
+	backups chan struct{}
 }
 
-// admin lets admins through to a handler, and answers with its error.
-func (d *door) admin(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+// admin returns a handler that admits only administrators and writes the error of h.
+func (d *server) admin(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !httpapi.CallerOf(r.Context()).IsAdmin() {
 			httpapi.Error(w, r, http.StatusForbidden, "this needs the role admin")
@@ -63,7 +68,8 @@ func (d *door) admin(h func(http.ResponseWriter, *http.Request) error) http.Hand
 
 func actor(r *http.Request) store.Actor { return httpapi.Actor(r.Context(), "admin") }
 
-// decode reads a body strictly. What the decoder says can quote the body, and so a password; only its key names are told.
+// decode reads a body and refuses unknown keys. Its errors contain names of keys, but never the text of the decoder:
+// that could quote the body, and so a password.
 func decode(r *http.Request, into any) error {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -100,7 +106,7 @@ type project struct {
 	Created     time.Time `json:"created_at"`
 }
 
-func (d *door) listProjects(w http.ResponseWriter, r *http.Request) error {
+func (d *server) listProjects(w http.ResponseWriter, r *http.Request) error {
 	out := []project{}
 	for _, p := range d.Access.Projects() {
 		out = append(out, project(p))
@@ -109,7 +115,7 @@ func (d *door) listProjects(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) createProject(w http.ResponseWriter, r *http.Request) error {
+func (d *server) createProject(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
@@ -125,7 +131,7 @@ func (d *door) createProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *door) deleteProject(w http.ResponseWriter, r *http.Request) error {
+func (d *server) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Access.DeleteProject(r.Context(), actor(r), r.PathValue("id")); err != nil {
 		return err
 	}
@@ -133,8 +139,8 @@ func (d *door) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// enter reports whether the caller may read the whole store now.
-func (d *door) enter() bool {
+// acquire reports whether the caller may read the whole store now. Call release afterwards.
+func (d *server) acquire() bool {
 	select {
 	case d.backups <- struct{}{}:
 		return true
@@ -143,14 +149,14 @@ func (d *door) enter() bool {
 	}
 }
 
-func (d *door) leave() { <-d.backups }
+func (d *server) release() { <-d.backups }
 
-// scrub verifies the store. Damage is the outcome of a scrub and no failure of the request.
-func (d *door) scrub(w http.ResponseWriter, r *http.Request) error {
-	if !d.enter() {
+// scrub verifies the store. Damage is a result of the scrub, not a failure of the request.
+func (d *server) scrub(w http.ResponseWriter, r *http.Request) error {
+	if !d.acquire() {
 		return access.ErrBusy
 	}
-	defer d.leave()
+	defer d.release()
 	var out struct {
 		Rows   int    `json:"rows"`
 		Damage string `json:"damage"`
@@ -165,16 +171,17 @@ func (d *door) scrub(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// backup streams a copy of the store. One that breaks off is cut off, so that no client takes it for a whole one.
-func (d *door) backup(w http.ResponseWriter, r *http.Request) error {
-	if !d.enter() {
+// backup streams a copy of the store. After an error it aborts the connection, so that no client mistakes a part of the
+// copy for the whole.
+func (d *server) backup(w http.ResponseWriter, r *http.Request) error {
+	if !d.acquire() {
 		return access.ErrBusy
 	}
-	defer d.leave()
+	defer d.release()
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="nameplane.backup"`)
 	if err := d.Backup(w); err != nil {
-		d.Log.Error("backup broke off", "error", err, "request_id", httpapi.RequestID(r.Context()))
+		d.Log.Error("backup ended early", "error", err, "request_id", httpapi.RequestID(r.Context()))
 		panic(http.ErrAbortHandler)
 	}
 	return nil

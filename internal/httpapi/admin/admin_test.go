@@ -49,7 +49,7 @@ func (r rig) do(token, method, path, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// field takes one value out of an answer.
+// field returns one value of a reply.
 func field(t testing.TB, body, thing, name string) string {
 	t.Helper()
 	var m map[string]map[string]any
@@ -70,8 +70,10 @@ func TestTokens(t *testing.T) {
 		t.Fatalf("create project: %d %s", code, body)
 	}
 	projectID := field(t, body, "project", "id")
-	code, body = r.do(r.Admin, "POST", "/access/v1/tokens", `{"name":"ci","project":"edge","role":"member","expires_at":"2999-01-01T00:00:00Z"}`)
-	if code != 201 || field(t, body, "token", "project_id") != projectID || field(t, body, "token", "expires_at") != "2999-01-01T00:00:00Z" {
+	code, body = r.do(r.Admin, "POST", "/access/v1/tokens",
+		`{"name":"ci","project":"edge","role":"member","expires_at":"2999-01-01T00:00:00Z"}`)
+	if code != 201 || field(t, body, "token", "project_id") != projectID ||
+		field(t, body, "token", "expires_at") != "2999-01-01T00:00:00Z" {
 		t.Fatalf("create token: %d %s", code, body)
 	}
 	text, id := field(t, body, "token", "token"), field(t, body, "token", "id")
@@ -79,7 +81,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("a member lists tokens: %d, want 403", code)
 	}
 	code, body = r.do(r.Admin, "GET", "/access/v1/tokens", "")
-	if code != 200 || !strings.Contains(body, `"name":"ci"`) || !strings.Contains(body, `"last_used_at":"2`) || strings.Contains(body, text) {
+	if code != 200 || !strings.Contains(body, `"name":"ci"`) || !strings.Contains(body, `"last_used_at":"2`) ||
+		strings.Contains(body, text) {
 		t.Errorf("list: %d %s", code, body)
 	}
 	if code, body := r.do(r.Admin, "DELETE", "/access/v1/projects/"+projectID, ""); code != 409 {
@@ -106,7 +109,8 @@ func TestAppTokens(t *testing.T) {
 		t.Fatalf("create: %d %s", code, body)
 	}
 	text := field(t, body, "token", "token")
-	if code, body := r.do(r.Admin, "GET", "/access/v1/tokens", ""); !strings.Contains(body, `"app":"app-1"`) || strings.Count(body, `"app":`) != 1 {
+	if code, body := r.do(r.Admin, "GET", "/access/v1/tokens", ""); !strings.Contains(body, `"app":"app-1"`) ||
+		strings.Count(body, `"app":`) != 1 {
 		t.Errorf("list: %d %s, want the application in one of two", code, body)
 	}
 	_, body = r.do(r.Admin, "POST", "/access/v1/tokens", `{"name":"mepm","role":"platform"}`)
@@ -165,7 +169,8 @@ func TestBadBodies(t *testing.T) {
 		{"no role", "/access/v1/tokens", `{"name":"x"}`, "one of reader, member, admin"},
 		{"app without an id", "/access/v1/tokens", `{"name":"x","role":"app"}`, "must be the id of an application instance"},
 		{"id without the role", "/access/v1/tokens", `{"name":"x","role":"admin","app":"app-1"}`, "must be app"},
-		{"user with the role of a token", "/access/v1/users", `{"name":"x","password":"correct horse","role":"platform"}`, "one of reader, member, admin"},
+		{"user with the role of a token", "/access/v1/users", `{"name":"x","password":"correct horse","role":"platform"}`,
+			"one of reader, member, admin"},
 		{"unknown project", "/access/v1/tokens", `{"name":"x","role":"admin","project":"nowhere"}`, "not found"},
 		{"no name", "/access/v1/projects", `{}`, "must not be empty"},
 	}
@@ -209,7 +214,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestScrub checks that damage is the outcome of a scrub, and that only an admin may ask for it.
+// TestScrub checks that damage is a result of a scrub, and that only an administrator may start one.
 func TestScrub(t *testing.T) {
 	r := newRig(t, nil)
 	code, body := r.do(r.Admin, "POST", "/admin/v1/scrub", "")
@@ -223,7 +228,7 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestBackupBreaksOff checks that half a backup cannot be taken for one.
+// TestBackupBreaksOff checks that a client cannot mistake half a backup for a whole one.
 func TestBackupBreaksOff(t *testing.T) {
 	r := newRig(t, func(w io.Writer) error {
 		_, _ = io.WriteString(w, strings.Repeat("x", 100_000))
