@@ -9,23 +9,23 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 )
 
-// Area is a part of the paths, with those who may enter it. Who has no role in it is answered with 403 before any door sees
-// the request, so that a door for projects need not know of applications, nor the other way round.
+// Area is a set of paths, with the roles that may use them. A caller without such a role gets 403 before an API sees
+// the request. So an API for projects need not know about applications, and an API for applications not about projects.
 type Area struct {
-	Prefix string      // one path, or everything below when it ends with a slash
-	Roles  []string    // who may enter; an admin always may
-	Error  ErrorWriter // how the frame says no there
+	Prefix string      // one path, or all paths below it when it ends with a slash
+	Roles  []string    // the roles that are admitted; an admin always is
+	Error  ErrorWriter // the form of errors in this area
 }
 
-// ErrorWriter answers with an error in the form that the clients of an area read.
+// ErrorWriter writes an error in the form that the clients of an area read.
 type ErrorWriter func(w http.ResponseWriter, r *http.Request, status int, message string)
 
-// projects is every path that is in no other area.
+// projects is the area of every path that is in no other area.
 var projects = Area{Prefix: "/", Roles: []string{access.RoleReader}, Error: Error}
 
-// ManagementAreas are the areas of the listener that has all of management: besides projects, the platform's doors, the
-// metrics, and the one path where any token may ask about itself. Metrics tell how much all projects together hold and who
-// asks for it, so no role of a project reads them.
+// ManagementAreas returns the areas of the listener with all management APIs. Besides projects these are the APIs of
+// the platform, the metrics, and the path on which any token may ask about itself. Metrics describe the data and the
+// clients of all projects, so no role of a project may read them.
 func ManagementAreas() []Area {
 	any := []string{access.RoleReader, access.RolePlatform, access.RoleApp, access.RoleMetrics}
 	areas := []Area{{Prefix: loginPath, Roles: any, Error: Error},
@@ -36,22 +36,23 @@ func ManagementAreas() []Area {
 	return areas
 }
 
-// PlatformPaths are where Mm5 and the management of the DNS server are.
-var PlatformPaths = []string{"/mep/config", "/mep/config/", "/mepcfg/", "/mep/mec_app_support/v1/applications/", ServerManagementPath}
+// PlatformPaths are the paths of Mm5 and of the management of the DNS server.
+var PlatformPaths = []string{"/mep/config", "/mep/config/", "/mepcfg/", "/mep/mec_app_support/v1/applications/",
+	ServerManagementPath}
 
-// ServerManagementPath is where a MEP manages the records of the DNS server.
+// ServerManagementPath is the path below which a MEC platform manages the records of the DNS server.
 const ServerManagementPath = "/mep/dns_server_mgmt/v1/"
 
-// PlatformAreas are those of a listener that is for platforms only.
+// PlatformAreas returns the areas of a listener for platforms only.
 func PlatformAreas() []Area {
 	return []Area{{Prefix: "/", Roles: []string{access.RolePlatform}, Error: Problem}}
 }
 
-// AppAreas are those of a listener that is for applications only.
+// AppAreas returns the areas of a listener for applications only.
 func AppAreas() []Area { return []Area{{Prefix: "/", Roles: []string{access.RoleApp}, Error: Problem}} }
 
-// areaOf is the area with the longest prefix of a path. One with dots in it is nowhere but in the area of all paths, which is
-// that of projects unless the listener has another: what a mux makes of it is not known here.
+// areaOf returns the area with the longest prefix of a path. A path that is not clean, such as one with "..", is only
+// in the area of all paths ("/"): it is not known here where the mux will redirect it.
 func (f *frame) areaOf(p string) Area {
 	if clean := path.Clean(p); clean != p && clean+"/" != p {
 		p = "/"
@@ -66,7 +67,7 @@ func (f *frame) areaOf(p string) Area {
 	return found
 }
 
-// mayEnter reports whether a caller has a role in the area.
-func (a Area) mayEnter(c Caller) bool {
+// admits reports whether a caller has a role that the area admits.
+func (a Area) admits(c Caller) bool {
 	return c.IsAdmin() || slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(a.Roles, role) })
 }

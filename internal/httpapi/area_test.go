@@ -26,7 +26,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// whoAmI answers with the caller, whatever is asked for.
+// whoAmI answers every request with its caller.
 func whoAmI(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusOK, httpapi.CallerOf(r.Context()))
 }
@@ -44,7 +44,7 @@ func send(h http.Handler, method, path, token string, change ...func(*http.Reque
 	return w
 }
 
-// TestAreas walks every role to every kind of path on each of the listeners.
+// TestAreas sends requests of every role to every kind of path on each listener.
 func TestAreas(t *testing.T) {
 	r := accesstest.Open(t, nil)
 	tokens := map[string]string{"admin": r.Admin, "app": r.App(t, "app-1"), "nobody": ""}
@@ -143,7 +143,8 @@ func TestProblems(t *testing.T) {
 				}
 			})
 			var got map[string]any
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Header().Get("Content-Type") != "application/problem+json" {
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil ||
+				w.Header().Get("Content-Type") != "application/problem+json" {
 				t.Fatalf("%d %s %s: %v", w.Code, w.Header(), w.Body, err)
 			}
 			want := map[string]any{"type": "about:blank", "title": http.StatusText(tt.want), "status": float64(tt.want),
@@ -204,13 +205,15 @@ func TestByTokenOrJWT(t *testing.T) {
 		t.Fatal(err)
 	}
 	signed := func(exp time.Time) string {
-		s, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{"iss": "idp", "sub": "app-2", "exp": exp.Unix()}).SignedString(private)
+		s, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA,
+			jwt.MapClaims{"iss": "idp", "sub": "app-2", "exp": exp.Unix()}).SignedString(private)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	f := httpapi.Frame{Access: r.Access, Areas: httpapi.AppAreas(), NoLogin: true, Identify: httpapi.ByTokenOrJWT(r.Access, issuers)}
+	f := httpapi.Frame{Access: r.Access, Areas: httpapi.AppAreas(), NoLogin: true,
+		Identify: httpapi.ByTokenOrJWT(r.Access, issuers)}
 	h := f.Wrap(http.HandlerFunc(whoAmI))
 	good := signed(time.Now().Add(time.Minute))
 	tests := []struct {
@@ -237,7 +240,7 @@ func TestByTokenOrJWT(t *testing.T) {
 	}
 }
 
-// shown is a request with a verified certificate of this name.
+// shown adds a verified certificate with this name to a request.
 func shown(name string) func(*http.Request) {
 	return func(r *http.Request) {
 		c := &x509.Certificate{SerialNumber: big.NewInt(0xbeef), Subject: pkix.Name{CommonName: name}}
@@ -249,7 +252,8 @@ func TestByCertificate(t *testing.T) {
 	twoNames := func(r *http.Request) {
 		shown("mepm")(r)
 		cn := asn1.ObjectIdentifier{2, 5, 4, 3}
-		r.TLS.VerifiedChains[0][0].Subject.Names = []pkix.AttributeTypeAndValue{{Type: cn, Value: "shop"}, {Type: cn, Value: "mepm"}}
+		r.TLS.VerifiedChains[0][0].Subject.Names = []pkix.AttributeTypeAndValue{{Type: cn, Value: "shop"},
+			{Type: cn, Value: "mepm"}}
 	}
 	unverified := func(r *http.Request) {
 		shown("mepm")(r)
@@ -272,7 +276,8 @@ func TestByCertificate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := httpapi.Frame{Areas: httpapi.PlatformAreas(), NoLogin: true, Identify: httpapi.ByCertificate(tt.names)}.Wrap(http.HandlerFunc(whoAmI))
+			h := httpapi.Frame{Areas: httpapi.PlatformAreas(), NoLogin: true,
+				Identify: httpapi.ByCertificate(tt.names)}.Wrap(http.HandlerFunc(whoAmI))
 			w := send(h, "PUT", "/mep/dns_server_mgmt/v1/rrecord", "", tt.change)
 			if w.Code != tt.want || w.Code == 200 && !strings.Contains(w.Body.String(), `"Who":"certificate mepm","ID":"beef"`) {
 				t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
@@ -281,7 +286,7 @@ func TestByCertificate(t *testing.T) {
 	}
 }
 
-// TestForeignPages sends what a browser sends for a page of another site, where no token would keep it out.
+// TestForeignPages sends the requests of a browser for a page of another site to listeners that need no token.
 func TestForeignPages(t *testing.T) {
 	anybody := httpapi.Anybody(httpapi.Caller{Who: "anybody", Roles: []string{access.RolePlatform}})
 	listeners := map[string]httpapi.Identify{"anybody": anybody, "certificate": httpapi.ByCertificate(nil)}
@@ -299,7 +304,8 @@ func TestForeignPages(t *testing.T) {
 		h := httpapi.Frame{Areas: httpapi.PlatformAreas(), NoLogin: true, Identify: identify}.Wrap(http.HandlerFunc(whoAmI))
 		for _, tt := range tests {
 			t.Run(name+" "+tt.name, func(t *testing.T) {
-				w := send(h, tt.method, "/mep/config/a/dns_rules", "", shown("mepm"), func(r *http.Request) { r.Header.Set(tt.header, tt.value) })
+				w := send(h, tt.method, "/mep/config/a/dns_rules", "", shown("mepm"),
+					func(r *http.Request) { r.Header.Set(tt.header, tt.value) })
 				if w.Code != tt.want || w.Header().Get("Access-Control-Allow-Origin") != "" {
 					t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
 				}

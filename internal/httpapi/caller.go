@@ -1,5 +1,8 @@
-// Package httpapi is the frame of every HTTP door: who calls, with which request id, within which limits. The doors
-// themselves are its sub-packages.
+// Package httpapi is the middleware of every HTTP API: it authenticates callers, gives requests an id, enforces limits,
+// and writes the audit log.
+//
+// Start with Frame in frame.go: Wrap puts it around a handler. Area (area.go) decides which roles may use a path,
+// Identify (identify.go) finds the caller, and Listen (listen.go) binds a socket. The APIs are the sub-packages.
 package httpapi
 
 import (
@@ -10,14 +13,14 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Caller is who makes a request, after authentication.
+// Caller is the authenticated sender of a request.
 type Caller struct {
-	Who     string // for the journal and the audit line: "token ci-deploy", "user alice"
-	ID      string // of the token or user
-	Project string // whose things are seen and changed
+	Who     string // the name for the journal and the audit log: "token ci-deploy", "user alice"
+	ID      string // the id of the token or user
+	Project string // the project that the caller acts for
 	Roles   []string
-	App     string // the application instance that it is; empty when it is none
-	AnyApp  bool   // it may speak for every application instance: a gateway that has checked who calls it
+	App     string // the application instance that the caller is, or empty
+	AnyApp  bool   // the caller may act for every application instance: a gateway that authenticates its own callers
 }
 
 // IsAdmin reports whether the caller may act for every project.
@@ -31,24 +34,24 @@ func (c Caller) IsPlatform() bool {
 // CanWrite reports whether the caller may change anything.
 func (c Caller) CanWrite() bool { return c.IsAdmin() || slices.Contains(c.Roles, access.RoleMember) }
 
-// MayActFor reports whether the caller may see and switch the rules of an application instance as that instance.
+// MayActFor reports whether the caller may read and change the rules of an application instance as that instance.
 func (c Caller) MayActFor(app string) bool {
 	return c.IsAdmin() || slices.Contains(c.Roles, access.RoleApp) && (c.AnyApp || c.App != "" && c.App == app)
 }
 
-// CallerFor is the caller that a principal is.
+// CallerFor returns the caller for a principal.
 func CallerFor(p access.Principal) Caller {
 	return Caller{Who: p.Who(), ID: p.ID, Project: p.Project.ID, Roles: access.Roles(p.Role), App: p.App}
 }
 
-// CallerOf is who makes the request of ctx; the zero Caller, who may do nothing, when nobody was authenticated.
+// CallerOf returns the caller of the request of ctx. Without authentication it is the zero Caller, which has no rights.
 func CallerOf(ctx context.Context) Caller { return exchangeOf(ctx).caller }
 
-// Actor is the caller of ctx as the journal names it, with the API that was called.
+// Actor returns the caller of ctx in the form of the journal, with the API that was called.
 func Actor(ctx context.Context, api string) store.Actor {
 	c := CallerOf(ctx)
 	return store.Actor{Who: c.Who, Project: c.Project, Door: api, RequestID: RequestID(ctx)}
 }
 
-// RequestID is the id of the request of ctx, "req-" and a UUID.
+// RequestID returns the id of the request of ctx: "req-" and a UUID.
 func RequestID(ctx context.Context) string { return exchangeOf(ctx).id }

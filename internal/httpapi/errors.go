@@ -13,8 +13,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// errorBody is an error in the words of Keystone (error) and of Designate (the rest) at once: the frame answers before it
-// is known which of them a client speaks, and each reads its own part.
+// errorBody is an error in the forms of both Keystone (the member error) and Designate (the other members). The Frame
+// does not know which of them the client expects, and each client reads its own part.
 type errorBody struct {
 	Error     keystoneError `json:"error"`
 	Code      int           `json:"code"`
@@ -41,14 +41,14 @@ var errorTypes = map[int]string{
 	http.StatusServiceUnavailable:    "service_unavailable",
 }
 
-// Error answers with an error.
+// Error writes an error in the form of the OpenStack APIs.
 func Error(w http.ResponseWriter, r *http.Request, status int, message string) {
 	typ := cmp.Or(errorTypes[status], "unknown")
 	JSON(w, status, errorBody{keystoneError{status, message, http.StatusText(status)}, status, typ, message,
 		RequestID(r.Context())})
 }
 
-// problemBody is an error as ETSI MEC 009 §6.15 has it, after RFC 7807.
+// problemBody is an error in the form of ETSI MEC 009 §6.15, which follows RFC 7807.
 type problemBody struct {
 	Type     string `json:"type"`
 	Title    string `json:"title"`
@@ -57,27 +57,28 @@ type problemBody struct {
 	Instance string `json:"instance"`
 }
 
-// Problem answers with an error in the form of the MEC interfaces.
+// Problem writes an error in the form of the MEC APIs.
 func Problem(w http.ResponseWriter, r *http.Request, status int, detail string) {
-	// about:blank says that the title is all there is to know of the kind of problem (RFC 7807 §4.2).
-	write(w, "application/problem+json", status, problemBody{"about:blank", http.StatusText(status), status, detail, r.URL.EscapedPath()})
+	// about:blank means that the status describes the type of the problem completely (RFC 7807 §4.2).
+	write(w, "application/problem+json", status,
+		problemBody{"about:blank", http.StatusText(status), status, detail, r.URL.EscapedPath()})
 }
 
-// JSON answers with a value.
+// JSON writes a value as JSON.
 func JSON(w http.ResponseWriter, status int, v any) { write(w, "application/json", status, v) }
 
 func write(w http.ResponseWriter, mediaType string, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // wire types can be written; this is a mistake in the program
+		panic(err) // a bug: the types of replies can always be encoded
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the client may be gone, and then nobody is left to tell
+	_, _ = w.Write(append(b, '\n')) // the client may have closed the connection; ignore the error
 }
 
-// Fail answers with what an error of the inside means outside. It reports whether the error was one that is known; others
-// are answered with 500 and the caller logs them.
+// Fail maps an error of other packages to a status and writes it. It reports whether it knows the error; it answers
+// others with 500, and the caller must log them.
 func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 	var bad *zone.InvalidError
 	var large *http.MaxBytesError
@@ -99,10 +100,10 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 	return status != http.StatusInternalServerError
 }
 
-func tooLarge(limit int64) string { return fmt.Sprintf("the body is larger than %d octets", limit) }
+func tooLarge(limit int64) string { return fmt.Sprintf("the body is larger than %d bytes", limit) }
 
-// StoreReason returns why the store takes no changes, in the words of the system and after a colon, or nothing. The whole
-// error, with the path of the file, is for the log.
+// StoreReason returns why the store accepts no changes: a colon and the text of the system error, or "". The whole
+// error contains the path of the file and belongs only into the log.
 func StoreReason(err error) string {
 	if no := syscall.Errno(0); errors.As(err, &no) {
 		return ": " + no.Error()

@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/budget"
 )
 
-// exchange is one request and its reply. It is the ResponseWriter that doors get.
+// exchange is one request and its reply. It is the ResponseWriter that handlers get.
 type exchange struct {
 	http.ResponseWriter
 	req     *http.Request
@@ -19,17 +19,17 @@ type exchange struct {
 	area    Area
 	id      string
 	start   time.Time
-	status  int // of the reply; 0 until it begins
-	octets  int64
+	status  int // the status of the reply; 0 before it begins
+	bytes   int64
 	control *http.ResponseController
-	until   time.Time // the deadline of writes
-	release func()    // gives back the memory for the body; nil: there is none
+	until   time.Time // the deadline for writes
+	release func()    // returns the memory for the body to the budget; may be nil
 }
 
 // exchangeKey is the key of the exchange in the context of its request.
 type exchangeKey struct{}
 
-// exchangeOf returns the exchange of the request of ctx. Outside the frame it is an empty one.
+// exchangeOf returns the exchange of the request of ctx, or an empty one outside a Frame.
 func exchangeOf(ctx context.Context) *exchange {
 	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return x
@@ -37,13 +37,13 @@ func exchangeOf(ctx context.Context) *exchange {
 	return &exchange{}
 }
 
-// NoteCaller puts who was found to call into the audit line of a request that came without a token: a login.
+// NoteCaller sets the caller in the audit line of a request without a token. A login calls it when it knows the user.
 func NoteCaller(ctx context.Context, c Caller) { exchangeOf(ctx).caller = c }
 
 // Unwrap lets http.ResponseController find the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader records the status and sends it.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= 200 {
 		x.status = status
@@ -52,11 +52,11 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// writePiece is how much may be written under one deadline.
+// writePiece is the number of bytes that are written under one deadline.
 const writePiece = 256 << 10
 
-// Write sends b. Each piece has its own time, so that a reply may be as long as it likes, but a reader that takes nothing
-// is dropped.
+// Write sends b in pieces. Each piece has its own deadline: a reply may have any length, but a client that stops
+// reading is disconnected.
 func (x *exchange) Write(b []byte) (n int, err error) {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
@@ -66,7 +66,7 @@ func (x *exchange) Write(b []byte) (n int, err error) {
 		x.extendWrite()
 		m, err := x.ResponseWriter.Write(piece)
 		n += m
-		x.octets += int64(m)
+		x.bytes += int64(m)
 		if err != nil {
 			return n, err
 		}
@@ -75,8 +75,8 @@ func (x *exchange) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// extendWrite gives the peer another while to take what we send, unless it has nearly all of one. Recorders in tests have no
-// deadlines, which is well.
+// extendWrite sets the deadline for writes to stall from now, unless the current one is nearly as late.
+// httptest.ResponseRecorder does not support deadlines; the error is ignored.
 func (x *exchange) extendWrite() {
 	until := time.Now().Add(stall)
 	if until.Sub(x.until) < stall/16 {
@@ -86,7 +86,8 @@ func (x *exchange) extendWrite() {
 	_ = x.control.SetWriteDeadline(until)
 }
 
-// finish covers what the server sends after the handler: headers of an empty reply, the last buffer.
+// finish extends the deadline for what net/http sends after the handler: the header of an empty reply, or the last
+// buffer. It returns the memory of the body.
 func (x *exchange) finish() {
 	if x.status == 0 {
 		x.status = http.StatusOK
@@ -97,29 +98,29 @@ func (x *exchange) finish() {
 	}
 }
 
-// Limits bound what a request may take; zero values are the defaults.
+// Limits bounds the resources of a request. Zero values are the defaults.
 type Limits struct {
-	Body   int64            // octets of a body; default 1 MiB
-	Bodies map[string]int64 // other bounds, by the path before which they hold: zone files are long
+	Body   int64            // the largest body in bytes; default 1 MiB
+	Bodies map[string]int64 // other limits by prefix of the path: zone files are large
 
-	// Budget is the memory that bodies take. Bodies of the path Streamed take their share of it in their handler.
+	// Budget is the memory for bodies. The handler of the path Streamed reserves memory itself.
 	Budget   *budget.Budget
 	Streamed string
 }
 
-// loginBody bounds a body of somebody unknown, in bytes. Such bodies take nothing of the budget, which slow ones of a few
-// addresses could use up otherwise: all connections together have 16 MiB of them.
+// loginBody bounds the body of an unauthenticated request in bytes. Such bodies use no memory of the budget: otherwise
+// slow requests from a few addresses could use it up. All connections together hold at most 16 MiB of them.
 const loginBody = 16 << 10
 
-// stall is how long a body may take to begin or go on, and a reply may wait for its reader. A body must also come with
-// at least bodyRate bytes a second, what a bad mobile line still does. A fixed time for the whole body would be too
-// long for small ones or too short for large ones.
+// stall is the longest pause in a body, and the longest time that a reply waits for its reader. A body must also arrive
+// with at least bodyRate bytes per second, which a bad mobile connection still reaches. A fixed time for the whole body
+// would be too long for small ones or too short for large ones.
 const (
 	stall    = 30 * time.Second
 	bodyRate = 16 << 10
 )
 
-// bodyLimit is the bound of the longest path that matches.
+// bodyLimit returns the limit of the longest prefix that matches.
 func (l Limits) bodyLimit(path string) int64 {
 	limit, longest := cmp.Or(l.Body, 1<<20), 0
 	for prefix, n := range l.Bodies {
@@ -130,9 +131,9 @@ func (l Limits) bodyLimit(path string) int64 {
 	return limit
 }
 
-// limitBody bounds the body in size and time, and refuses at once one that says it is too long.
+// limitBody bounds the body in size and time. It refuses a body at once when its Content-Length is too large.
 func (f *frame) limitBody(x *exchange, authenticated bool) bool {
-	x.extendWrite() // for a 100 Continue, which would meet the deadline of the connection's last request
+	x.extendWrite() // a 100 Continue would fail at the deadline of the previous request on the connection
 	if x.req.ContentLength == 0 || x.req.Body == nil {
 		return true
 	}
@@ -144,7 +145,7 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 		x.area.Error(x, x.req, http.StatusRequestEntityTooLarge, tooLarge(limit))
 		return false
 	}
-	if authenticated && !f.takeBody(x, limit) {
+	if authenticated && !f.reserveBody(x, limit) {
 		return false
 	}
 	b := &body{from: http.MaxBytesReader(x, x.req.Body, limit), control: x.control, start: time.Now()}
@@ -153,16 +154,15 @@ func (f *frame) limitBody(x *exchange, authenticated bool) bool {
 	return true
 }
 
-// Memory for a body: bodyMemory bytes for each of its own. A batch of 9,900 record sets, 0.94 MB, took 31 MB from its JSON
-// to the commit and the reply.
-// A request waits for it no longer than bodyPatience.
+// bodyMemory is the number of bytes of memory for each byte of a body. A batch of 9,900 record sets, 0.94 MB, took 31
+// MB from its JSON to the commit and the reply. A request waits for memory no longer than bodyPatience.
 const (
 	bodyMemory   = 32
 	bodyPatience = 10 * time.Second
 )
 
-// takeBody waits for the memory that a body and its handling take.
-func (f *frame) takeBody(x *exchange, limit int64) bool {
+// reserveBody waits for the memory that a body and its handler need. It writes the error if there is none in time.
+func (f *frame) reserveBody(x *exchange, limit int64) bool {
 	if f.Limits.Streamed != "" && strings.HasPrefix(x.req.URL.Path, f.Limits.Streamed) {
 		return true
 	}
@@ -179,35 +179,35 @@ func (f *frame) takeBody(x *exchange, limit int64) bool {
 	if x.release, err = f.Limits.Budget.Take(ctx, owner, limit*bodyMemory); err != nil {
 		x.Header().Set("Retry-After", "10")
 		x.area.Error(x, x.req, http.StatusServiceUnavailable, "the server has no memory for this request now: "+
-			"too many large ones are being handled; try again later, or send a smaller one")
+			"it is handling too many large requests; try again later, or send a smaller request")
 		return false
 	}
 	return true
 }
 
-// body is a request's body that must keep coming.
+// body is the body of a request that must arrive without long pauses.
 type body struct {
 	from    io.ReadCloser
 	control *http.ResponseController
 	start   time.Time
-	octets  int64
+	bytes   int64
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
-	b.octets += int64(n)
+	b.bytes += int64(n)
 	if err == nil {
-		// Not at the end: net/http has lifted the deadline then, and reads on to see whether the client leaves.
+		// Not after the end of the body: net/http has removed the deadline then, and reads to notice a disconnect.
 		b.extend()
 	}
 	return n, err
 }
 
 func (b *body) extend() {
-	earned := time.Duration(float64(b.octets) / bodyRate * float64(time.Second))
+	earned := time.Duration(float64(b.bytes) / bodyRate * float64(time.Second))
 	until := b.start.Add(stall + earned)
 	if pause := time.Now().Add(stall); pause.Before(until) {
-		until = pause // what came fast does not buy hours of silence
+		until = pause // a fast beginning does not allow a long pause later
 	}
 	_ = b.control.SetReadDeadline(until)
 }

@@ -18,49 +18,50 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 )
 
-// Frame is around every door.
+// Frame is the middleware around every API. It authenticates the caller, checks the Area, limits the body, and writes
+// metrics and the audit log.
 type Frame struct {
 	Access   *access.Access
 	Log      *slog.Logger // default: none
 	Limits   Limits
-	Listener string // its name in metrics and in the log; default http
+	Listener string // the name of the listener in metrics and in the log; default http
 
-	// Identify tells who calls; default ByToken.
+	// Identify finds the caller; default ByToken.
 	Identify Identify
 
-	// Areas are the paths where other roles than those of projects may enter.
+	// Areas are the paths that other roles than those of projects may use.
 	Areas []Area
 
-	// NoLogin is for a listener without version documents and a login: nothing but /healthz and Public can be had there
-	// without credentials.
+	// NoLogin is for a listener without version documents and without logins: only /healthz and Public are open to
+	// requests without credentials.
 	NoLogin bool
 
-	Public []string // further paths that need no token
+	Public []string // more paths that need no token
 
-	// PublicURL is how clients reach us, when that is not what they asked for: behind a proxy. Its host is accepted by the
-	// check against DNS rebinding.
+	// PublicURL is the URL of the server for clients behind a proxy. Default: the host that the client used. The check
+	// against DNS rebinding accepts its host.
 	PublicURL string
 
-	Metrics *Metrics // default: none are kept
+	Metrics *Metrics // default: none
 }
 
-// public are the paths that anybody may read. They tell that we are here and how to log in, and nothing of what we hold.
-// /metrics is not among them: it tells how much we hold and who asks for it, and Prometheus can send a token.
+// public lists the paths that everybody may read. They show that the server exists and how to log in, but no data.
+// /metrics is not among them: it describes the data and the clients, and Prometheus can send a token.
 var public = []string{"/", "/v3", "/v3/", healthPath, "/readyz", "/openapi.json"}
 
 const healthPath = "/healthz"
 
-// loginPath is the one path that anybody may post to.
+// loginPath is the only path that accepts POST without a token.
 const loginPath = "/v3/auth/tokens"
 
-// Wrap puts the frame around the doors.
-func (f Frame) Wrap(doors http.Handler) http.Handler {
+// Wrap returns a handler that runs the Frame around the APIs.
+func (f Frame) Wrap(apis http.Handler) http.Handler {
 	f.Log = cmp.Or(f.Log, slog.New(slog.DiscardHandler))
 	if f.Identify == nil {
 		f.Identify = ByToken(f.Access)
 	}
 	f.Listener = cmp.Or(f.Listener, "http")
-	fr := &frame{Frame: f, doors: doors, public: map[string]bool{}, host: hostOf(f.PublicURL)}
+	fr := &frame{Frame: f, apis: apis, public: map[string]bool{}, host: hostOf(f.PublicURL)}
 	open := public
 	if f.NoLogin {
 		open = []string{healthPath}
@@ -73,36 +74,37 @@ func (f Frame) Wrap(doors http.Handler) http.Handler {
 
 type frame struct {
 	Frame
-	doors  http.Handler
+	apis   http.Handler
 	public map[string]bool
-	host   string // of PublicURL
+	host   string // the host of PublicURL
 }
 
-// ServeHTTP leads one request through the frame.
+// ServeHTTP passes a request to the APIs if the Frame admits it.
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := f.begin(w, r)
 	defer f.end(x)
 	if f.admit(x) {
-		f.doors.ServeHTTP(x, x.req)
+		f.apis.ServeHTTP(x, x.req)
 	}
 }
 
-// begin gives the request its id. An id of the client's is not taken: what is in our log must be ours.
+// begin gives the request an id. It ignores an id from the client: the client could forge entries of the log with it.
 func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path)}
 	x.req = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	x.control = http.NewResponseController(w)
 	h := w.Header()
 	h.Set("X-Openstack-Request-Id", x.id)
-	// For what a browser does with a reply: it is not guessed at, not kept, not framed and runs nothing. Doors with pages
-	// replace these. There is no CORS header: no other site's script may read us.
+	// These headers forbid a browser to guess the media type of a reply, to cache it, to show it in a frame and to run
+	// scripts in it. APIs with pages replace them. There is no CORS header: scripts of other sites may not read replies.
 	for name, value := range safeHeaders {
 		h[name] = value
 	}
 	return x
 }
 
-// safeHeaders are the same for all replies, so they share them. Who adds to one gets a new list, because each is full.
+// safeHeaders are shared by all replies, because they never change. Adding a value to one allocates a new slice,
+// because each slice is at its capacity.
 var safeHeaders = http.Header{
 	"X-Content-Type-Options":  {"nosniff"},
 	"Cache-Control":           {"no-store"},
@@ -110,23 +112,23 @@ var safeHeaders = http.Header{
 	"Referrer-Policy":         {"no-referrer"},
 }
 
-// admit decides whether the request may go on to its door; if not it was answered.
+// admit reports whether the request may continue to its API. If not, admit has written the error.
 func (f *frame) admit(x *exchange) bool {
 	if !f.hostAllowed(x.req) {
-		x.area.Error(x, x.req, http.StatusMisdirectedRequest, "this server listens on a loopback address and is not called "+
-			"by the name in the Host header; call it localhost, or set http.public_url to the name it shall have")
+		x.area.Error(x, x.req, http.StatusMisdirectedRequest, "this server listens on a loopback address and does not have "+
+			"the name in the Host header; use localhost, or set http.public_url to the name that clients use")
 		return false
 	}
 	err := f.authenticate(x)
 	switch {
 	case f.isPublic(x.req):
-	case errors.Is(err, errForeignPage):
+	case errors.Is(err, errCrossSite):
 		x.area.Error(x, x.req, http.StatusForbidden, "a page of another site may not make changes here")
 		return false
 	case err != nil:
 		f.challenge(x)
 		return false
-	case !x.area.mayEnter(x.caller):
+	case !x.area.admits(x.caller):
 		x.area.Error(x, x.req, http.StatusForbidden,
 			"this needs one of the roles "+strings.Join(x.area.Roles, ", ")+", "+access.RoleAdmin)
 		return false
@@ -134,7 +136,7 @@ func (f *frame) admit(x *exchange) bool {
 	return f.limitBody(x, err == nil)
 }
 
-// challenge asks for credentials.
+// challenge answers 401 and names the accepted kinds of credentials.
 func (f *frame) challenge(x *exchange) {
 	if !f.NoLogin {
 		x.Header().Add("WWW-Authenticate", `Keystone uri="`+BaseURL(x.req, f.PublicURL)+`/v3"`)
@@ -143,16 +145,17 @@ func (f *frame) challenge(x *exchange) {
 	x.area.Error(x, x.req, http.StatusUnauthorized, "The request you have made requires authentication.")
 }
 
-// authenticate finds out who calls. A token that is not good counts as none, so that a client with an expired session can
-// still log in.
+// authenticate finds the caller. On public paths an invalid token counts as none, so that a client with an expired
+// session can still log in.
 func (f *frame) authenticate(x *exchange) error {
 	c, err := f.Identify(x.req)
 	if err != nil {
 		if errors.Is(err, errNobody) {
 			return err
 		}
-		// Not louder and not throttled: a token has too many bits to be guessed, the check takes less than a microsecond,
-		// and a client whose session has expired must get its 401 at any time. Passwords are throttled, in access.
+		// The log level is debug and there is no throttle: a token has too many bits to be guessed, the check takes less
+		// than a microsecond, and a client with an expired session must always get its 401. Package access throttles
+		// passwords.
 		f.Log.Debug("not authenticated", "reason", err, "request_id", x.id, "from", x.req.RemoteAddr, "listener", f.Listener)
 		if f.Metrics != nil {
 			f.Metrics.denied.WithLabelValues(f.Listener).Inc()
@@ -183,7 +186,7 @@ func (f *frame) isPublic(r *http.Request) bool {
 	return f.public[p] && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// end writes down what happened.
+// end records metrics and the audit line, and recovers from a panic of the handler.
 func (f *frame) end(x *exchange) {
 	cutOff := f.panicked(x, recover())
 	x.finish()
@@ -197,8 +200,8 @@ func (f *frame) end(x *exchange) {
 	}
 }
 
-// log writes the audit line of a change, or says at debug level that something was read. Never the query, headers or
-// bodies: they can hold secrets.
+// log writes the audit line of a change, or a debug line for a read. It never logs the query, headers or bodies: they
+// can contain secrets.
 func (f *frame) log(x *exchange, took time.Duration) {
 	level, message := slog.LevelDebug, "request"
 	if changes(x.req.Method) {
@@ -207,18 +210,19 @@ func (f *frame) log(x *exchange, took time.Duration) {
 	if !f.Log.Enabled(x.req.Context(), level) {
 		return
 	}
-	f.Log.LogAttrs(x.req.Context(), level, message, slog.String("method", x.req.Method), slog.String("path", x.req.URL.Path),
+	f.Log.LogAttrs(x.req.Context(), level, message, slog.String("method", x.req.Method),
+		slog.String("path", x.req.URL.Path),
 		slog.Int("status", x.status), slog.String("who", x.caller.Who), slog.String("id", x.caller.ID),
 		slog.String("project", x.caller.Project), slog.String("from", x.req.RemoteAddr), slog.String("request_id", x.id),
-		slog.Duration("took", took), slog.Int64("octets", x.octets), slog.String("listener", f.Listener))
+		slog.Duration("took", took), slog.Int64("octets", x.bytes), slog.String("listener", f.Listener))
 }
 
 func changes(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
-// panicked deals with what a handler's panic left. It reports whether the reply must be cut off: part of it is out, and
-// nobody shall take that for the whole.
+// panicked handles the panic value of a handler. It reports whether the connection must be aborted: a part of the reply
+// was sent, and the client must not mistake it for the whole.
 func (f *frame) panicked(x *exchange, v any) (cutOff bool) {
 	if v == nil || v == http.ErrAbortHandler {
 		return v != nil
@@ -232,8 +236,8 @@ func (f *frame) panicked(x *exchange, v any) (cutOff bool) {
 	return false
 }
 
-// ClientAddr is the address that a request came from; the zero Addr when it is not known.
+// ClientAddr returns the address of the client, or the zero Addr if it is not known.
 func ClientAddr(r *http.Request) netip.Addr {
-	ap, _ := netip.ParseAddrPort(r.RemoteAddr) // zero when it is none
+	ap, _ := netip.ParseAddrPort(r.RemoteAddr) // zero if it is not an address
 	return ap.Addr()
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// doors is a small house to put a frame around.
-func doors() *http.ServeMux {
+// testAPIs returns some handlers to put a Frame around.
+func testAPIs() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	mux.HandleFunc("/v2/{thing}", func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func newRig(t *testing.T, change func(*httpapi.Frame)) rig {
 	if change != nil {
 		change(&f)
 	}
-	r.handler = f.Wrap(doors())
+	r.handler = f.Wrap(testAPIs())
 	return r
 }
 
@@ -190,7 +190,7 @@ func TestBodyLimits(t *testing.T) {
 	tests := []struct {
 		name, path string
 		size       int
-		length     bool // Content-Length is known
+		length     bool // the request has a Content-Length
 		want       int
 	}{
 		{"at the bound", "/v2/x", 100, true, 200},
@@ -210,7 +210,7 @@ func TestBodyLimits(t *testing.T) {
 			w := httptest.NewRecorder()
 			r.handler.ServeHTTP(w, req)
 			if w.Code != tt.want {
-				t.Errorf("%d octets: %d %s, want %d", tt.size, w.Code, w.Body, tt.want)
+				t.Errorf("%d bytes: %d %s, want %d", tt.size, w.Code, w.Body, tt.want)
 			}
 			if tt.length && tt.want == 413 && sent.N != int64(tt.size) {
 				t.Error("a body that says it is too long was read")
@@ -219,8 +219,8 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// TestBodyBudget: bodies take their share of the memory, give it back, and are refused while it is gone. Those of a path
-// that is streamed take none.
+// TestBodyBudget checks that bodies reserve memory, return it, and are refused while there is none. Bodies of a
+// streamed path reserve none.
 func TestBodyBudget(t *testing.T) {
 	b := budget.New(64 << 20)
 	r := newRig(t, func(f *httpapi.Frame) { f.Limits = httpapi.Limits{Body: 8 << 20, Budget: b, Streamed: "/v2/imp"} })
@@ -324,7 +324,8 @@ func labels(m *dto.Metric) string {
 func TestReadyz(t *testing.T) {
 	var err error
 	h := httpapi.Readyz(slog.New(slog.DiscardHandler),
-		httpapi.Check{Name: "store", OK: func() error { return nil }}, httpapi.Check{Name: "dns", OK: func() error { return err }})
+		httpapi.Check{Name: "store", OK: func() error { return nil }},
+		httpapi.Check{Name: "dns", OK: func() error { return err }})
 	ask := func() (int, string) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))

@@ -13,7 +13,7 @@ type Check struct {
 	OK   func() error
 }
 
-// Healthz answers that the process lives.
+// Healthz reports that the process is alive.
 func Healthz(w http.ResponseWriter, _ *http.Request) {
 	JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
@@ -23,12 +23,12 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// ErrDegraded marks the error of a check that must not take the server out of service: it answers queries, and an
-// operator has to act.
+// ErrDegraded marks the error of a check that must not take the server out of service: the server still answers
+// queries, but an operator must act.
 var ErrDegraded = errors.New("degraded")
 
-// Readyz answers 200 when every check passes or is degraded, else 503, with the state of each by name. The reason is only
-// logged: anybody may ask here.
+// Readyz returns a handler that answers 200 when every check passes or is degraded, and 503 otherwise. The body has the
+// state of each check. Reasons are only logged, because the path needs no token.
 func Readyz(log *slog.Logger, checks ...Check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out, failed, status := readiness{"ok", map[string]string{}}, "", http.StatusOK

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// hostAllowed guards a loopback listener against DNS rebinding: a page of evil.test, whose name suddenly leads to
-// 127.0.0.1, can make its reader's browser talk to us as if we were evil.test. It has no token, so there is little to win;
-// but what is public would be readable, and the console keeps a session in the browser. The Host header betrays it. Other
-// listeners have names that only their owner knows, and are protected by TLS, which evil.test has no certificate for.
+// hostAllowed protects a loopback listener against DNS rebinding. If the name evil.test resolves to 127.0.0.1, a page
+// of evil.test can make a browser send requests to this server. The page has no token, so it gains little; but it could
+// read the public paths, and the console keeps a session in the browser. The Host header shows the foreign name. Other
+// listeners are protected by TLS: evil.test has no certificate for their names.
 func (f *frame) hostAllowed(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || r.TLS != nil {
@@ -23,7 +23,7 @@ func (f *frame) hostAllowed(r *http.Request) bool {
 	}
 	host := withoutPort(r.Host)
 	if _, err := netip.ParseAddr(host); err == nil || host == "" {
-		return true // no name, so no rebinding; an empty one is of HTTP/1.0
+		return true // without a name there is no rebinding; HTTP/1.0 requests have an empty host
 	}
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || host == f.host
 }
@@ -45,8 +45,8 @@ func withoutPort(hostport string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// BaseURL is where the client of a request finds us, without a slash at the end: public when that is set, else what it
-// called us.
+// BaseURL returns the URL of the server for links in a reply, without a final slash. It is public if that is set, and
+// the host of the request otherwise.
 func BaseURL(r *http.Request, public string) string {
 	if public != "" {
 		return strings.TrimSuffix(public, "/")
@@ -65,7 +65,7 @@ func BaseURL(r *http.Request, public string) string {
 	return scheme + "://" + host
 }
 
-// plainHost keeps what is no host out of the links and headers that we make from it.
+// plainHost reports whether h has only characters of hosts. Other text must not get into links and headers.
 func plainHost(h string) bool {
 	return h != "" && !strings.ContainsFunc(h, func(c rune) bool {
 		return !(c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']' || c == '%' ||

@@ -16,10 +16,10 @@ type Identify func(*http.Request) (Caller, error)
 // errNobody is the error for a request without credentials.
 var errNobody = errors.New("no credentials")
 
-// errForeignPage says that a browser made the request for a page of another site.
-var errForeignPage = errors.New("request of another site's page")
+// errCrossSite is the error for a change that a browser sent for a page of another site.
+var errCrossSite = errors.New("request of another site's page")
 
-// ByToken knows callers by their token or session.
+// ByToken identifies callers by their token or session.
 func ByToken(a *access.Access) Identify {
 	return func(r *http.Request) (Caller, error) {
 		text := tokenOf(r)
@@ -31,7 +31,7 @@ func ByToken(a *access.Access) Identify {
 	}
 }
 
-// ByTokenOrJWT knows callers by their token, and applications by a JWT of one of the issuers as well.
+// ByTokenOrJWT identifies callers by their token, and applications also by a JWT of one of the issuers.
 func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
 	byToken := ByToken(a)
 	return func(r *http.Request) (Caller, error) {
@@ -44,17 +44,17 @@ func ByTokenOrJWT(a *access.Access, issuers *access.Issuers) Identify {
 	}
 }
 
-// commonName is the type of a common name in a subject (RFC 5280 appendix A.1).
+// commonName is the OID of a common name in a subject (RFC 5280 appendix A.1).
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// ByCertificate takes whoever has a client certificate, which the listener has verified, for a platform of the name in it. With
-// names, it must be one of them: the CA may have certificates for others than platforms.
+// ByCertificate identifies a platform by the common name of its client certificate, which the listener has verified. If
+// names is not empty, the name must be one of them: the CA may also issue certificates to others than platforms.
 func ByCertificate(names []string) Identify {
 	return func(r *http.Request) (Caller, error) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 			return Caller{}, errNobody
 		}
-		if err := ownPage(r); err != nil {
+		if err := checkSameSite(r); err != nil {
 			return Caller{}, err
 		}
 		c := r.TLS.VerifiedChains[0][0]
@@ -66,22 +66,23 @@ func ByCertificate(names []string) Identify {
 			}
 		}
 		switch {
-		case common > 1: // Go takes the last one; the CA may have checked another
+		case common > 1: // Go uses the last one; the CA may have checked another
 			return Caller{}, fmt.Errorf("certificate %x has %d common names: %w", c.SerialNumber, common, access.ErrDenied)
 		case name == "":
 			return Caller{}, fmt.Errorf("certificate %x has no common name: %w", c.SerialNumber, access.ErrDenied)
 		case len(names) > 0 && !slices.Contains(names, name):
-			return Caller{}, fmt.Errorf("certificate %x of %.64q is of no platform: %w", c.SerialNumber, name, access.ErrDenied)
+			return Caller{}, fmt.Errorf("certificate %x has the name %.64q, which is not the name of a platform: %w",
+				c.SerialNumber, name, access.ErrDenied)
 		}
 		return Caller{Who: "certificate " + name, ID: fmt.Sprintf("%x", c.SerialNumber),
 			Roles: access.Roles(access.RolePlatform)}, nil
 	}
 }
 
-// Anybody takes everyone who reaches the listener for c. It is for listeners that only the right ones can reach.
+// Anybody identifies every client of the listener as c. It is for listeners that only trusted clients can reach.
 func Anybody(c Caller) Identify {
 	return func(r *http.Request) (Caller, error) {
-		if err := ownPage(r); err != nil {
+		if err := checkSameSite(r); err != nil {
 			return Caller{}, err
 		}
 		return c, nil
@@ -90,11 +91,12 @@ func Anybody(c Caller) Identify {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// ownPage refuses changes that a browser was talked into by a page of another site. Where a token is needed such a page has
-// none; but a browser shows its certificate to everybody, and reaches a loopback address that trusts whoever does.
-func ownPage(r *http.Request) error {
+// checkSameSite refuses changes that a page of another site makes through a browser (CSRF). A page cannot send a token.
+// But a browser sends its client certificate for any page, and it can reach a loopback address that trusts every
+// client.
+func checkSameSite(r *http.Request) error {
 	if err := crossOrigin.Check(r); err != nil {
-		return errForeignPage
+		return errCrossSite
 	}
 	return nil
 }

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// ListenConfig says where and how to listen.
+// ListenConfig configures a listener.
 type ListenConfig struct {
-	Name string // of the listener in the configuration, for errors; default http
+	Name string // the name of the listener in the configuration, for errors; default http
 	Addr string // IP:PORT or localhost:PORT
 	TLS  TLSFiles
 
-	// MaxConns is how many connections there may be; default 1024: they are memory, and every client of ours needs only a
-	// few. One client, unless it is on this machine, may have a quarter of them.
+	// MaxConns bounds the connections; default 1024. Connections take memory, and a client needs only a few. One client
+	// may have a quarter of them, unless it is on this machine.
 	MaxConns int
 
 	Log *slog.Logger
@@ -35,15 +35,17 @@ type Server struct {
 	certs    *certs // nil without TLS
 }
 
-// Times of a connection. Reading and writing of bodies is bounded by Limits, which know how far they are.
+// Times and sizes of a connection. Reading and writing of bodies has deadlines of its own, which depend on the progress
+// (see stall).
 const (
 	headTime     = 10 * time.Second
 	idleTime     = 2 * time.Minute
 	shutdownTime = 10 * time.Second
-	headOctets   = 64 << 10 // OpenStack tokens of others reach 8 KiB
+	headBytes    = 64 << 10 // tokens of OpenStack services can have 8 KiB
 )
 
-// Listen binds the address. It refuses to listen without TLS where others could hear the tokens.
+// Listen binds the address. It refuses to listen without TLS on an address that is not loopback: others could read the
+// tokens on the network.
 func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.MaxConns = cmp.Or(c.MaxConns, 1024)
@@ -70,14 +72,15 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	if s.certs != nil {
 		s.listener = tls.NewListener(s.listener, s.certs.config())
 	}
-	s.http = &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headOctets,
+	s.http = &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), Protocols: new(http.Protocols)}
-	// HTTP/1 only: our clients gain nothing from streams, and its deadlines are of the connection, which Limits rely on.
+	// HTTP/1 only: clients gain nothing from the streams of HTTP/2, and the deadlines of bodies need one connection for
+	// each request.
 	s.http.Protocols.SetHTTP1(true)
 	return s, nil
 }
 
-// listenAddr reads an address without asking the DNS, which may well be us.
+// listenAddr parses an address without a DNS lookup: the resolver may be this server.
 func listenAddr(s string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -96,11 +99,11 @@ func listenAddr(s string) (netip.AddrPort, error) {
 	return ap, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Prepare reads certificates and keys anew. They hold for new connections once apply is called, so that several servers can
-// change together or not at all; on an error everything stays as it is.
+// Prepare reads certificates and keys again. New connections use them after apply is called, so that several servers
+// can change together or not at all. On an error nothing changes.
 func (s *Server) Prepare() (apply func(), err error) {
 	if s.certs == nil {
 		return func() {}, nil
@@ -112,10 +115,10 @@ func (s *Server) Prepare() (apply func(), err error) {
 	return func() { s.certs.now.Store(t) }, nil
 }
 
-// Close stops listening. It is for a server that was not Run.
+// Close stops listening. Call it only for a server that does not Run.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Run serves until ctx ends, then lets requests under way finish for a while.
+// Run serves until ctx ends. Then it waits up to shutdownTime for running requests.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()

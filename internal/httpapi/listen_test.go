@@ -76,11 +76,12 @@ func serve(t *testing.T, c httpapi.ListenConfig, h http.Handler) *httpapi.Server
 
 func TestShutdownFinishesRequests(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
-	s, err := httpapi.Listen(httpapi.ListenConfig{Addr: "127.0.0.1:0"}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		entered <- true
-		<-release
-		_, _ = io.WriteString(w, "done")
-	}))
+	s, err := httpapi.Listen(httpapi.ListenConfig{Addr: "127.0.0.1:0"},
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			entered <- true
+			<-release
+			_, _ = io.WriteString(w, "done")
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	}
 }
 
-// pair makes a certificate for 127.0.0.1 and its key, signed by itself, in dir.
+// pair writes a self-signed certificate for 127.0.0.1 and its key to dir.
 func pair(t *testing.T, dir, name string) (files httpapi.TLSFiles, cert tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -140,13 +141,13 @@ func pair(t *testing.T, dir, name string) (files httpapi.TLSFiles, cert tls.Cert
 }
 
 func dialTLS(s *httpapi.Server, c *tls.Config) (string, error) {
-	c.InsecureSkipVerify = true // the test looks at the name itself
+	c.InsecureSkipVerify = true // the test checks the name itself
 	conn, err := tls.Dial("tcp", s.Addr().String(), c)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	// With TLS 1.3 a refused client certificate shows at the first read.
+	// With TLS 1.3 the first read reports a refused client certificate.
 	if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
 		return "", err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// Clients without a token send the bodies of logins slowly, over as many connections as there may be. The budget is for
-// those who have a token.
+// TestSlowLoginsTakeNoBudget lets clients without a token send the bodies of logins slowly over all connections. They
+// must use no memory of the budget: that is for clients with a token.
 func TestSlowLoginsTakeNoBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := httpapi.Frame{Log: slog.New(slog.DiscardHandler), Limits: httpapi.Limits{Budget: budget.New(64 << 20)},

@@ -17,7 +17,7 @@ type Metrics struct {
 	denied   *prometheus.CounterVec
 }
 
-// NewMetrics makes them; Collectors go to a registry.
+// NewMetrics returns new Metrics. Register their Collectors with a registry.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_http_requests_total",
@@ -30,7 +30,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are the metrics of the frame.
+// Collectors returns the collectors of the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.duration, m.denied}
 }
@@ -41,7 +41,7 @@ func (m *Metrics) observe(listener string, x *exchange, took time.Duration) {
 	m.duration.WithLabelValues(listener, route).Observe(took.Seconds())
 }
 
-// routeOf is the pattern that a mux found, never the path, of which there are as many as a client likes.
+// routeOf returns the pattern of the mux, never the path: a client could create any number of time series with paths.
 func routeOf(r *http.Request) string {
 	p := r.Pattern
 	if _, path, ok := strings.Cut(p, " "); ok {
@@ -52,7 +52,8 @@ func routeOf(r *http.Request) string {
 
 func methodLabel(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions:
 		return m
 	}
 	return "other"

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// clientListener closes connections of a client that has its share already, so that one alone cannot take them all and
-// lock everybody out: a connection needs no token. Loopback has no share, because a proxy brings everybody from there.
+// clientListener closes connections of a client that has its share already, so that one client cannot use all of them:
+// a connection needs no token. Loopback addresses have no limit, because all clients of a local proxy come from there.
 type clientListener struct {
 	net.Listener
 	share int
@@ -19,7 +19,7 @@ func newClientListener(l net.Listener, share int) *clientListener {
 	return &clientListener{Listener: l, share: max(1, share), conns: Shares[netip.Prefix]{Max: math.MaxInt}}
 }
 
-// Accept waits for a connection of a client that has room for one more.
+// Accept waits for a connection of a client that has not used up its share.
 func (l *clientListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -37,7 +37,8 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	}
 }
 
-// clientOf is an address, or the /64 that one IPv6 client has all of; false for loopback and what is no address.
+// clientOf returns the IPv4 address, or the /64 of an IPv6 address: one client usually has a whole /64. It returns
+// false for loopback and for text that is not an address.
 func clientOf(a net.Addr) (netip.Prefix, bool) {
 	ap, err := netip.ParseAddrPort(a.String())
 	ip := ap.Addr().Unmap().WithZone("")

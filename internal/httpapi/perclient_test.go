@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fakeListener hands out connections that come from given addresses.
+// fakeListener accepts connections from the given addresses.
 type fakeListener struct {
 	net.Listener
 	from []string
@@ -34,7 +34,8 @@ func (c fakeConn) RemoteAddr() net.Addr {
 }
 
 func TestClientShare(t *testing.T) {
-	fake := &fakeListener{from: []string{"192.0.2.1:1", "192.0.2.1:2", "[::ffff:192.0.2.1]:3", "192.0.2.2:1", "127.0.0.1:1",
+	fake := &fakeListener{from: []string{"192.0.2.1:1", "192.0.2.1:2", "[::ffff:192.0.2.1]:3", "192.0.2.2:1",
+		"127.0.0.1:1",
 		"127.0.0.1:2", "127.0.0.1:3", "[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::3]:1", "[2001:db8:0:1::1]:1"}}
 	l := newClientListener(fake, 2)
 	var got []string
@@ -61,7 +62,7 @@ func TestClientShare(t *testing.T) {
 		}
 	}
 	_ = first.Close()
-	_ = first.Close() // counts once
+	_ = first.Close() // a second Close must not count
 	fake.from = []string{"192.0.2.1:4", "192.0.2.1:5"}
 	if c, err := l.Accept(); err != nil || c.RemoteAddr().String() != "192.0.2.1:4" {
 		t.Errorf("after a close: %v, %v", c, err)

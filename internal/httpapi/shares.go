@@ -2,16 +2,17 @@ package httpapi
 
 import "sync"
 
-// Shares counts what owners have in use, so that one of them cannot take everything.
+// Shares is a semaphore with a limit for each owner, so that one owner cannot use all units.
 type Shares[K comparable] struct {
-	Max int // of all owners together
+	Max int // the units of all owners together
 
 	mu  sync.Mutex // guards all, by
 	all int
 	by  map[K]int
 }
 
-// Take takes one for an owner, unless the owner has most or all owners have Max. The caller returns it with Return.
+// Take takes one unit for an owner, and reports whether it could: it cannot when the owner has most units, or all
+// owners have Max. Call Return afterwards.
 func (s *Shares[K]) Take(owner K, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +27,7 @@ func (s *Shares[K]) Take(owner K, most int) bool {
 	return true
 }
 
-// Return ends what Take began.
+// Return returns a unit that Take took.
 func (s *Shares[K]) Return(owner K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

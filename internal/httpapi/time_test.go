@@ -17,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// pipes is a network in memory, which synctest's time holds for.
+// pipes is a network in memory, because synctest cannot fake the time of sockets.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -37,7 +37,7 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// inMemory serves a handler inside a frame, and gives a token for it.
+// inMemory serves a handler inside a Frame and returns a token for it.
 func inMemory(t *testing.T, limits httpapi.Limits, h http.HandlerFunc) (p pipes, token string) {
 	t.Helper()
 	r := accesstest.Open(t, nil)
@@ -53,11 +53,11 @@ func inMemory(t *testing.T, limits httpapi.Limits, h http.HandlerFunc) (p pipes,
 
 // TestBodyTimes sends bodies at different speeds.
 func TestBodyTimes(t *testing.T) {
-	const rate = 16 << 10 // bytes a second that a body must have
+	const rate = 16 << 10 // the slowest allowed body in bytes per second
 	tests := []struct {
 		name   string
 		pieces int
-		octets int // of each
+		bytes  int // the size of each piece
 		every  time.Duration
 		ok     bool
 	}{
@@ -76,7 +76,8 @@ func TestBodyTimes(t *testing.T) {
 					_, got = io.Copy(io.Discard, r.Body)
 				})
 				client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
-				req, err := http.NewRequest("POST", "http://localhost/x", &slow{pieces: tt.pieces, octets: tt.octets, every: tt.every})
+				req, err := http.NewRequest("POST", "http://localhost/x",
+					&slow{pieces: tt.pieces, bytes: tt.bytes, every: tt.every})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +85,7 @@ func TestBodyTimes(t *testing.T) {
 				if res, err := client.Do(req); err == nil {
 					res.Body.Close()
 				}
-				time.Sleep(2 * time.Minute) // the client may be at its next piece still
+				time.Sleep(2 * time.Minute) // the client may still be sleeping before its next piece
 				if (got == nil) != tt.ok {
 					t.Errorf("reading the body: %v, want ok %v", got, tt.ok)
 				}
@@ -93,11 +94,11 @@ func TestBodyTimes(t *testing.T) {
 	}
 }
 
-// slow is a body that comes in pieces, the first after a second.
+// slow is a body that arrives in pieces, the first after a second.
 type slow struct {
-	pieces, octets int
-	every, waited  time.Duration
-	left           int // of the piece that has begun
+	pieces, bytes int
+	every, waited time.Duration
+	left          int // the bytes left of the current piece
 }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -111,14 +112,14 @@ func (s *slow) Read(p []byte) (int, error) {
 			s.waited = s.every
 		}
 		time.Sleep(s.waited)
-		s.pieces, s.left = s.pieces-1, s.octets
+		s.pieces, s.left = s.pieces-1, s.bytes
 	}
 	n := min(len(p), s.left)
 	s.left -= n
 	return n, nil
 }
 
-// TestUnreadBody leaves a body unread that never comes: the connection must not stay for ever.
+// TestUnreadBody does not read a body that never arrives: the connection must not stay open for ever.
 func TestUnreadBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, token := inMemory(t, httpapi.Limits{}, func(http.ResponseWriter, *http.Request) {})
@@ -127,7 +128,8 @@ func TestUnreadBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		_, err = io.WriteString(c, "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nX-Auth-Token: "+token+"\r\n\r\n")
+		_, err = io.WriteString(c, "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"+
+			"X-Auth-Token: "+token+"\r\n\r\n")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +142,8 @@ func TestUnreadBody(t *testing.T) {
 	})
 }
 
-// TestLongWork checks that the times for a body and for a reply do not end a handler that works longer than both, twice on
-// the same connection.
+// TestLongWork checks that the deadlines for the body and the reply do not abort a handler that takes longer than both.
+// It does so twice on the same connection.
 func TestLongWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, token := inMemory(t, httpapi.Limits{}, func(w http.ResponseWriter, r *http.Request) {
@@ -171,13 +173,14 @@ func TestLongWork(t *testing.T) {
 			n, err := io.Copy(io.Discard, res.Body)
 			res.Body.Close()
 			if err != nil || res.StatusCode != 200 || n != 1<<20 {
-				t.Fatalf("answer %d, %d octets, %v", res.StatusCode, n, err)
+				t.Fatalf("answer %d, %d bytes, %v", res.StatusCode, n, err)
 			}
 		}
 	})
 }
 
-// TestSlowReader takes the head of a long reply and then a little each minute: too slow, and then nothing: dropped.
+// TestSlowReader reads the beginning of a long reply, and then a little each minute, which is too slow. The server must
+// close the connection.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wrote error

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// TLSFiles are PEM files. With ClientCA, clients must show a certificate of it, besides their token.
+// TLSFiles are the paths of PEM files. With ClientCA, clients need a certificate of this CA in addition to their token.
 type TLSFiles struct {
 	Cert     string
 	Key      string
@@ -18,7 +18,7 @@ type TLSFiles struct {
 
 func (f TLSFiles) enabled() bool { return f != TLSFiles{} }
 
-// certs is the TLS configuration as the files last had it.
+// certs holds the TLS configuration from the last time the files were read.
 type certs struct {
 	files TLSFiles
 	now   atomic.Pointer[tls.Config]
@@ -56,7 +56,8 @@ func (c *certs) read() (*tls.Config, error) {
 	return t, nil
 }
 
-// config hands each new connection the newest configuration. MinVersion is repeated for checkers of code and readers.
+// config returns a configuration that gives each new connection the newest one. It repeats MinVersion only for linters
+// and readers.
 func (c *certs) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now.Load(), nil }}
