@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestAnswers follows rules from the API to the wire: each change is answered before it is acknowledged.
+// TestAnswers checks over DNS that each change of a rule is served before it is acknowledged.
 func TestAnswers(t *testing.T) {
 	s := start(t, "", settings)
 	all := s.MEP + "/mep/config/app1/dns_rules"
@@ -56,14 +56,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestBadInput sends the document's own broken samples: 400, and nothing is answered.
+// TestBadInput sends rules whose ttl is not a number, or whose type does not fit the address: each gets 400, and no
+// answer changes.
 func TestBadInput(t *testing.T) {
 	s := start(t, "", settings)
 	all := s.MEP + "/mep/config/app1/dns_rules"
 	for _, body := range []string{
-		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
-		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","state":"ACTIVE"}`,
-		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.0","ttl":"?","state":"ACTIVE"}`,
+		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0","ttl":"?",` +
+			`"state":"ACTIVE"}`,
+		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V6","ipAddress":"192.0.2.0",` +
+			`"state":"ACTIVE"}`,
+		`{"dnsRuleId":"dnsRule1","domainName":"www.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.0","ttl":"?",` +
+			`"state":"ACTIVE"}`,
 	} {
 		r := s.want(400, "POST "+all, body)
 		if !strings.Contains(string(r.Body), "ttl: ") && !strings.Contains(string(r.Body), "ipAddress: ") {
@@ -76,37 +80,39 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestFight has two applications that want one name.
+// TestFight lets two applications claim one name.
 func TestFight(t *testing.T) {
 	s := start(t, "", settings)
 	of := func(app string) string { return s.MEP + "/mep/config/" + app + "/dns_rules" }
 	const name = "shop.example.com"
 	s.want(201, "POST "+of("app1"), rule("r", name, "192.0.2.1", ""))
 	s.want(409, "POST "+of("app2"), rule("r", name, "192.0.2.2", ""))
-	s.want(422, "POST "+s.MEP+"/mepcfg/mec_app_config/v1/rules/app2/dns_rules", rule("", name, "192.0.2.2", `,"state":"ACTIVE"`))
+	s.want(422, "POST "+s.MEP+"/mepcfg/mec_app_config/v1/rules/app2/dns_rules",
+		rule("", name, "192.0.2.2", `,"state":"ACTIVE"`))
 	s.says(name+" A", "192.0.2.1/30")
 
-	// The same address is no conflict, and stays until the last claim goes.
+	// The same address is no conflict, and is served until the last claim is deleted.
 	s.want(201, "POST "+of("app2"), rule("r", name, "192.0.2.1", `,"ttl":10`))
 	s.says(name+" A", "192.0.2.1/10")
 	s.want(204, "DELETE "+of("app1")+"/r", "")
 	s.says(name+" A", "192.0.2.1/10")
 
-	// A name is handed over: the new owner is ready and silent, the old one steps back.
+	// A name gets a new owner: the new rule is inactive until the old one is.
 	s.want(201, "POST "+of("app1"), rule("r", name, "192.0.2.7", `,"state":"INACTIVE"`))
 	s.want(409, "PUT "+of("app1")+"/r", `{"state":"ACTIVE"}`)
 	s.want(200, "PUT "+of("app2")+"/r", `{"state":"INACTIVE"}`)
 	s.want(200, "PUT "+of("app1")+"/r", `{"state":"ACTIVE"}`)
 	s.says(name+" A", "192.0.2.7/30")
 
-	// The application that cannot have the name does not learn who has it.
+	// The application that is refused the name does not learn which application owns it.
 	token := s.appToken("app2")
-	r := s.want(409, "PUT "+s.Apps+"/applications/app2/dns_rules/r", rule("r", name, "192.0.2.1", `,"ttl":10,"state":"ACTIVE"`), token)
+	r := s.want(409, "PUT "+s.Apps+"/applications/app2/dns_rules/r",
+		rule("r", name, "192.0.2.1", `,"ttl":10,"state":"ACTIVE"`), token)
 	if strings.Contains(string(r.Body), "app1") || !strings.Contains(string(r.Body), "another application") {
-		t.Errorf("an application is told %s", r.Body)
+		t.Errorf("an application sees %s", r.Body)
 	}
 
-	// With loadBalance both are answered, in turns.
+	// With loadBalance both addresses are served, in changing order.
 	balanced := "lb.example.com"
 	for i := range 2 {
 		s.want(201, "POST "+of(fmt.Sprint("lb", i)), rule("r", balanced, fmt.Sprint("192.0.2.1", i), `,"loadBalance":true`))
@@ -122,7 +128,7 @@ func TestFight(t *testing.T) {
 	s.want(409, "POST "+of("lb9"), rule("r", balanced, "192.0.2.19", ""))
 }
 
-// TestMostSpecific has one name in two zones of the server management, and in a zone of the zones API.
+// TestMostSpecific writes one name into two zones of the server management, and into a zone of the zones API.
 func TestMostSpecific(t *testing.T) {
 	s := start(t, "", settings)
 	record := func(addr string) string {

@@ -10,14 +10,15 @@ import (
 
 var bases = []string{"/mec_app_support/v1", "/mec_app_support/v2", "/mep/mec_app_support/v1", ""}
 
-// checkRule wants an object with the required members of DnsRule, of the right types, and no others but ttl.
+// checkRule checks that an object has the required members of DnsRule with the right types, and no others except ttl.
 func checkRule(t *testing.T, v any) {
 	t.Helper()
 	r, ok := v.(map[string]any)
 	if !ok {
 		t.Fatalf("%v is no object", v)
 	}
-	for member, allowed := range map[string]string{"dnsRuleId": "", "domainName": "", "ipAddress": "", "ipAddressType": "IP_V4 IP_V6", "state": "ACTIVE INACTIVE"} {
+	for member, allowed := range map[string]string{"dnsRuleId": "", "domainName": "", "ipAddress": "",
+		"ipAddressType": "IP_V4 IP_V6", "state": "ACTIVE INACTIVE"} {
 		s, ok := r[member].(string)
 		if !ok || s == "" || allowed != "" && !strings.Contains(allowed, s) {
 			t.Errorf("%s is %v", member, r[member])
@@ -35,7 +36,7 @@ func checkRule(t *testing.T, v any) {
 	}
 }
 
-// TestConformance is group SRV/DNS of ETSI MEC-DEC 032-3, with its own sample rule, on every base path.
+// TestConformance runs group SRV/DNS of ETSI MEC-DEC 032-3 with the sample rule of that standard, on every base path.
 func TestConformance(t *testing.T) {
 	s := start(t, "", settings)
 	for i, base := range bases {
@@ -84,7 +85,9 @@ func TestConformance(t *testing.T) {
 				s.want(400, "PUT "+one, strings.Replace(sample, "ACTIVE", "UNKNOWN_VALUE", 1), token)
 				s.says(name+" A", "146.241.7.3/300")
 			})
-			t.Run("TP_MEC_SRV_DNS_003_NF", func(t *testing.T) { s.want(404, "PUT "+all+"/NON_EXISTENT_DNS_RULE_ID", sample, token) })
+			t.Run("TP_MEC_SRV_DNS_003_NF", func(t *testing.T) {
+				s.want(404, "PUT "+all+"/NON_EXISTENT_DNS_RULE_ID", sample, token)
+			})
 			t.Run("TP_MEC_SRV_DNS_003_PF", func(t *testing.T) {
 				s.want(412, "PUT "+one, strings.Replace(sample, "ACTIVE", "INACTIVE", 1), token, "If-Match: INVALID_ETAG")
 				s.says(name+" A", "146.241.7.3/300")
@@ -93,7 +96,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestListeners wants each door on its own listener only, and closed to others.
+// TestListeners checks that each API is on its own listener only, and refuses the callers of the others.
 func TestListeners(t *testing.T) {
 	s := start(t, "", settings)
 	one, two := s.appToken("app1"), s.appToken("app2")
@@ -103,7 +106,8 @@ func TestListeners(t *testing.T) {
 	s.want(403, "GET "+s.Apps+own, "", two)
 	s.want(401, "GET "+s.Apps+own, "")
 	s.want(401, "GET "+s.Apps+own, "", "Authorization: Basic YTpi")
-	for _, path := range []string{"/mep/config/app1/dns_rules", "/mep/dns_server_mgmt/v1/rrecord", "/v2/zones", "/access/v1/tokens"} {
+	for _, path := range []string{"/mep/config/app1/dns_rules", "/mep/dns_server_mgmt/v1/rrecord", "/v2/zones",
+		"/access/v1/tokens"} {
 		s.want(404, "GET "+s.Apps+path, "", one)
 		if r, err := s.call("GET "+s.HTTP+path, "", one); err != nil || r.Status != 403 {
 			t.Errorf("an application at %s of the management: %d, %v", path, r.Status, err)

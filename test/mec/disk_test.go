@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDiskFull limits the size of the server's files, which it meets where it would meet a full disk: every door answers 503,
-// nothing is half there, queries are answered as before, and with room again all goes on.
+// TestDiskFull limits the size of the server's files, which has the effect of a full disk. Every API must answer 503,
+// no change may be half done, and queries are answered as before. With free space again all changes work.
 func TestDiskFull(t *testing.T) {
-	// The limits of a process are changed by its own user only, unless with a capability that root in a container lacks.
+	// Only the user of a process can change its limits, except with a capability that root in a container does not have.
 	var args []string
 	if os.Geteuid() == 0 {
 		args = []string{"--user", "root"}
@@ -49,16 +49,19 @@ func TestDiskFull(t *testing.T) {
 	if acked < 0 || acked == 4999 {
 		t.Fatalf("%d lists fitted", acked+1)
 	}
-	limit(8 << 10) // the meta pages of bbolt: a small change would still fit into free pages behind them
+	limit(8 << 10) // the meta pages of bbolt: a small change would fit into free pages behind them
 	refused := fmt.Sprint("fill", acked+1)
 	off := rule("r", "www.example.com", "192.0.2.1", `,"state":"INACTIVE"`)
 	for _, c := range []struct{ call, body string }{
-		{"PUT " + s.MEP + "/mep/config/" + refused + "/dns_rules", "[" + rule("r", "more.example.com", "192.0.2.1", "") + "]"},
+		{"PUT " + s.MEP + "/mep/config/" + refused + "/dns_rules",
+			"[" + rule("r", "more.example.com", "192.0.2.1", "") + "]"},
 		{"DELETE " + all + "/r", ""},
 		{"PUT " + s.Apps + "/applications/app1/dns_rules/r", off},
-		{"POST " + s.MEP + "/mepcfg/mec_app_config/v1/rules/app2/dns_rules", rule("", "x.example.com", "192.0.2.1", `,"state":"ACTIVE"`)},
+		{"POST " + s.MEP + "/mepcfg/mec_app_config/v1/rules/app2/dns_rules",
+			rule("", "x.example.com", "192.0.2.1", `,"state":"ACTIVE"`)},
 		{"POST " + s.MEP + "/mepcfg/app_lcm/v1/applications/app3/appd_configuration", `{"appName":"x"}`},
-		{"PUT " + s.MEP + "/mep/dns_server_mgmt/v1/rrecord", `[{"zone":".","rr":[{"name":"y.example.com.","type":"A","class":"IN","ttl":30,"rData":["192.0.2.1"]}]}]`},
+		{"PUT " + s.MEP + "/mep/dns_server_mgmt/v1/rrecord",
+			`[{"zone":".","rr":[{"name":"y.example.com.","type":"A","class":"IN","ttl":30,"rData":["192.0.2.1"]}]}]`},
 	} {
 		r := s.want(503, c.call, c.body, token)
 		if r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "Nothing was changed") {

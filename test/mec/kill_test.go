@@ -12,10 +12,10 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// rulesPerList is how many rules every version has. They come in one call, so none may be seen without the others.
+// rulesPerList is the number of rules of every version. One call sends them, so none may be visible without the others.
 const rulesPerList = 10
 
-// version is all rules of an application with one address.
+// version returns all rules of an application, with one address for each version.
 func version(app string, n int) string {
 	var list []string
 	for i := range rulesPerList {
@@ -26,18 +26,18 @@ func version(app string, n int) string {
 
 func addrOf(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255) }
 
-// platform writes versions until the server is gone.
+// platform writes versions until the server is killed.
 type platform struct {
 	app   string
-	acked int    // the newest version that was acknowledged
-	tried int    // the newest that was sent
-	task  string // that brings tried, when versions come as tasks
+	acked int    // the newest acknowledged version
+	tried int    // the newest version that was sent
+	task  string // the task that writes tried, if versions are written by tasks
 
-	after int    // so many more acknowledgements the server is killed; none when kill is nil
-	kill  func() // ends the server a moment later
+	after int    // the number of acknowledgements before kill is called
+	kill  func() // kills the server a moment later; may be nil
 }
 
-// ack notes that the version that was tried last is there.
+// ack records that the server has acknowledged the version that was tried last.
 func (p *platform) ack() {
 	p.acked = p.tried
 	if p.after--; p.after == 0 && p.kill != nil {
@@ -45,8 +45,8 @@ func (p *platform) ack() {
 	}
 }
 
-// TestKill kills a server between calls of Mm5 and their replies. After each start there is one whole version: the newest that
-// was acknowledged, or the one that was under way.
+// TestKill kills a server between calls of Mm5 and their replies. After each start there must be one whole version: the
+// newest acknowledged one, or the one that was in flight.
 func TestKill(t *testing.T) {
 	const cycles = 40
 	dir := server.Dir(t)
@@ -61,7 +61,8 @@ func TestKill(t *testing.T) {
 			by, other = tasks, lists
 		}
 		moment := time.Duration(rnd.IntN(int(3 * time.Millisecond)))
-		by.after, by.kill, other.kill = 1+rnd.IntN(5), func() { time.AfterFunc(moment, func() { _ = s.Signal(syscall.SIGKILL) }) }, nil
+		by.after, by.kill, other.kill = 1+rnd.IntN(5),
+			func() { time.AfterFunc(moment, func() { _ = s.Signal(syscall.SIGKILL) }) }, nil
 		wanted += by.after
 		ended := make(chan struct{})
 		go func() { defer close(ended); lists.put(s) }()
@@ -71,13 +72,14 @@ func TestKill(t *testing.T) {
 	}
 	s := start(t, dir, settings)
 	cut += lists.settle(s) + tasks.settle(s)
-	t.Logf("%d versions by list and %d by task in %d lives of the server; %d were cut off and made all the same", lists.acked, tasks.acked, cycles, cut)
+	t.Logf("%d versions by list and %d by task in %d runs of the server; %d were committed without an acknowledgement",
+		lists.acked, tasks.acked, cycles, cut)
 	if lists.acked+tasks.acked < wanted {
 		t.Errorf("%d and %d versions, want %d or more", lists.acked, tasks.acked, wanted)
 	}
 }
 
-// put replaces all rules, again and again.
+// put replaces all rules again and again.
 func (p *platform) put(s *node) {
 	for {
 		p.tried = p.acked + 1
@@ -93,7 +95,7 @@ func (p *platform) put(s *node) {
 	}
 }
 
-// configure does the same by tasks, each after the end of the last.
+// configure does the same with tasks, each after the end of the previous one.
 func (p *platform) configure(s *node) {
 	for {
 		p.tried, p.task = p.acked+1, ""
@@ -114,7 +116,8 @@ func (p *platform) configure(s *node) {
 				return
 			}
 			p.task, state = task.TaskID, task.ConfigResult
-			if r, err = s.call("GET "+s.MEP+"/mepcfg/app_lcm/v1/tasks/"+p.task+"/appd_configuration", ""); err != nil && state == "PROCESSING" {
+			if r, err = s.call("GET "+s.MEP+"/mepcfg/app_lcm/v1/tasks/"+p.task+"/appd_configuration", ""); err != nil &&
+				state == "PROCESSING" {
 				return
 			}
 		}
@@ -126,7 +129,8 @@ func (p *platform) configure(s *node) {
 	}
 }
 
-// settle compares a new server with what is known, and returns 1 when a version was made that nobody was told of.
+// settle compares a restarted server with the expected versions. It returns 1 when a version was committed without an
+// acknowledgement.
 func (p *platform) settle(s *node) int {
 	s.t.Helper()
 	var list []struct {
@@ -155,7 +159,7 @@ func (p *platform) settle(s *node) int {
 	return made
 }
 
-// checkTask wants the task that was under way to tell what became of its version.
+// checkTask checks that the interrupted task has the outcome of its version.
 func (p *platform) checkTask(s *node, have int) {
 	s.t.Helper()
 	if p.task == "" || p.tried == p.acked {

@@ -18,8 +18,8 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestReplay sends what programs of EdgeGallery sent, octet for octet, each request on a connection of its own that is then
-// left open, as they do.
+// TestReplay sends the recorded bytes of EdgeGallery programs. Like these programs it sends each request on a new
+// connection and leaves it open.
 func TestReplay(t *testing.T) {
 	for _, name := range []string{"mepserver_a", "mepserver_b", "mepm"} {
 		for _, compat := range []bool{false, true} {
@@ -51,16 +51,16 @@ func replay(t *testing.T, name string, compat bool) {
 	}
 }
 
-// client is who sends recorded requests.
+// client sends recorded requests.
 type client struct {
 	*node
-	task string // the newest
+	task string // the id of the newest task
 }
 
 var taskID = regexp.MustCompile(`/tasks/[^/]+/`)
 
-// send sends a request, and returns the status, with the result when it asks how a task went. Tasks have other names than
-// when it was recorded, and end when they end.
+// send sends a request and returns the status, and for a request about a task also its result. It replaces the recorded
+// id of the task, and waits for the end of the task.
 func (c *client) send(step, request string) string {
 	c.t.Helper()
 	asks := taskID.MatchString(request)
@@ -70,7 +70,7 @@ func (c *client) send(step, request string) string {
 	for deadline := time.Now().Add(server.Patience); ; time.Sleep(5 * time.Millisecond) {
 		status, body := c.exchange(step, request)
 		var task struct{ TaskID, ConfigResult string }
-		_ = json.Unmarshal(body, &task) // most replies are of no task
+		_ = json.Unmarshal(body, &task) // most replies have no task
 		switch {
 		case asks && task.ConfigResult == "PROCESSING" && time.Now().Before(deadline):
 			continue
@@ -101,7 +101,7 @@ func (c *client) exchange(step, request string) (status int, body []byte) {
 		c.t.Fatalf("%s: %v", step, err)
 	}
 	defer res.Body.Close()
-	// The recorded clients leave each connection open: what the server did not close would lock out the next one some day.
+	// The recorded clients leave each connection open. If the server did not close them, it would run out of connections.
 	if request[:3] != "GET" && !res.Close {
 		c.t.Errorf("%s: the server keeps the connection open", step)
 	}
@@ -111,7 +111,7 @@ func (c *client) exchange(step, request string) (status int, body []byte) {
 	return res.StatusCode, body
 }
 
-// expected is a status, or that of EdgeGallery's DNS server for it.
+// expected returns the status, or in compat mode the one of EdgeGallery's DNS server.
 func expected(status, head string, compat bool) string {
 	if compat && strings.Contains(head, "/dns_server_mgmt/") {
 		switch {

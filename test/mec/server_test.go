@@ -1,5 +1,7 @@
-// Package mec drives a started server as edge applications, platforms and an EdgeGallery mepserver do, and asks it over DNS what
-// came of it.
+// Package mec tests a running server as edge applications, platforms and an EdgeGallery mepserver use it, and checks
+// the results over DNS.
+//
+// Start with TestAnswers in answers_test.go.
 package mec
 
 import (
@@ -14,12 +16,13 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// settings of all tests: every listener, and platforms on this machine without a token, as a mepserver comes.
+// settings is the configuration of all tests: every listener, and no token for platforms on this machine, because a
+// mepserver sends none.
 const settings = server.Listen + `apps: {listen: '127.0.0.1:0'}
 mep: {listen: '127.0.0.1:0', authentication: none}
 `
 
-// node is a server with the questions of this suite.
+// node is a server with the helpers of this suite.
 type node struct {
 	*server.Server
 	t *testing.T
@@ -31,13 +34,13 @@ func start(t *testing.T, dir, config string, args ...string) *node {
 	return &node{server.Start(t, server.Options{Dir: dir, Config: config, Args: args}), t}
 }
 
-// call makes a request "METHOD URL" without the administrator's token.
+// call sends a request "METHOD URL" without the administrator's token.
 func (s *node) call(call, body string, headers ...string) (server.Response, error) {
 	method, url, _ := strings.Cut(call, " ")
 	return s.Call(method, url, body, headers...)
 }
 
-// want makes a call that must have this status.
+// want sends a request whose reply must have this status.
 func (s *node) want(status int, call, body string, headers ...string) server.Response {
 	s.t.Helper()
 	r, err := s.call(call, body, headers...)
@@ -49,14 +52,15 @@ func (s *node) want(status int, call, body string, headers ...string) server.Res
 	}
 	if r.Status >= 400 {
 		var p struct{ Status int }
-		if err := json.Unmarshal(r.Body, &p); err != nil || p.Status != r.Status || r.Header.Get("Content-Type") != "application/problem+json" {
+		if err := json.Unmarshal(r.Body, &p); err != nil || p.Status != r.Status ||
+			r.Header.Get("Content-Type") != "application/problem+json" {
 			s.t.Errorf("%s: %d is no problem document: %s %s", call, r.Status, r.Header.Get("Content-Type"), r.Body)
 		}
 	}
 	return r
 }
 
-// appToken makes a token of an application instance, and returns it as a header.
+// appToken creates a token of an application instance and returns it as a header.
 func (s *node) appToken(app string) string {
 	s.t.Helper()
 	b, err := json.Marshal(map[string]string{"name": "app-" + app, "project": "admin", "role": "app", "app": app})
@@ -71,7 +75,7 @@ func (s *node) appToken(app string) string {
 	return "Authorization: Bearer " + made.Token.Token
 }
 
-// answer is what the server says to a question, as short text: addresses with the TTL, NODATA, or the error.
+// answer returns the answer to a question as short text: addresses with the TTL, NODATA, or the error.
 func (s *node) answer(name string, typ uint16) string {
 	s.t.Helper()
 	r := s.Ask(name, typ)
@@ -96,7 +100,7 @@ func (s *node) answer(name string, typ uint16) string {
 	return strings.Join(out, " ")
 }
 
-// says fails the test unless the server says this to "NAME TYPE".
+// says fails the test unless want is the answer to "NAME TYPE".
 func (s *node) says(question, want string) {
 	s.t.Helper()
 	name, typ, _ := strings.Cut(question, " ")
@@ -105,11 +109,12 @@ func (s *node) says(question, want string) {
 	}
 }
 
-// rule is the JSON of a rule.
+// rule returns the JSON of a rule.
 func rule(id, name, addr, more string) string {
 	family := "IP_V4"
 	if strings.Contains(addr, ":") {
 		family = "IP_V6"
 	}
-	return fmt.Sprintf(`{"dnsRuleId":%q,"domainName":%q,"ipAddressType":%q,"ipAddress":%q%s}`, id, name, family, addr, more)
+	return fmt.Sprintf(`{"dnsRuleId":%q,"domainName":%q,"ipAddressType":%q,"ipAddress":%q%s}`, id, name, family, addr,
+		more)
 }

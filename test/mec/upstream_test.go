@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// upstreamZone is what the internet is in this test.
+// upstreamZone returns the zone that stands for the internet in this test.
 func upstreamZone(t *testing.T) peers.Zone {
 	t.Helper()
 	text := `$ORIGIN example.net.
@@ -35,7 +35,7 @@ alias	CNAME	www
 	return peers.Zone{Name: "example.net.", File: file}
 }
 
-// TestUpstream puts an Unbound behind the server: names of rules are answered here, all others there.
+// TestUpstream forwards to an Unbound: the server answers names of rules itself, and Unbound all others.
 func TestUpstream(t *testing.T) {
 	up := peers.Start(t, peers.Unbound(), []peers.Zone{upstreamZone(t)}, peers.Options{})
 	s := start(t, "", settings+"forward: {upstreams: ['"+up.Addr+"'], clients: [127.0.0.0/8], max_stale: 0s}\n")
@@ -61,12 +61,13 @@ func TestUpstream(t *testing.T) {
 	}
 
 	none := ask("none.example.net.", dns.TypeA)
-	if none.Rcode != dns.RcodeNameError || len(none.Ns) != 1 || none.Ns[0].Header().Rrtype != dns.TypeSOA || none.Ns[0].(*dns.SOA).Minttl != 77 {
+	if none.Rcode != dns.RcodeNameError || len(none.Ns) != 1 || none.Ns[0].Header().Rrtype != dns.TypeSOA ||
+		none.Ns[0].(*dns.SOA).Minttl != 77 {
 		t.Errorf("a name that is not there: %v", none)
 	}
 	many := ask("many.example.net.", dns.TypeA)
 	if !many.Truncated || many.Len() > 1232 {
-		t.Errorf("a large answer over UDP has %d octets, truncated %v", many.Len(), many.Truncated)
+		t.Errorf("a large answer over UDP has %d bytes, truncated %v", many.Len(), many.Truncated)
 	}
 	tcp := dns.Client{Net: "tcp", Timeout: 5 * time.Second}
 	whole, _, err := tcp.Exchange(new(dns.Msg).SetQuestion("many.example.net.", dns.TypeA), s.DNS[0])
@@ -80,7 +81,8 @@ func TestUpstream(t *testing.T) {
 	if took := time.Since(began); dead.Rcode != dns.RcodeServerFailure || took > 5*time.Second {
 		t.Errorf("a dead upstream: %v after %v", dead, took)
 	}
-	if code := extended(dead); code != dns.ExtendedErrorCodeNetworkError && code != dns.ExtendedErrorCodeNoReachableAuthority {
+	if code := extended(dead); code != dns.ExtendedErrorCodeNetworkError &&
+		code != dns.ExtendedErrorCodeNoReachableAuthority {
 		t.Errorf("a dead upstream has the extended error %d", code)
 	}
 	s.want(200, "PUT "+s.MEP+"/mep/config/app1/dns_rules/r", `{"state":"ACTIVE"}`)
@@ -98,7 +100,7 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// extended is the code of the extended error of a reply, 0 when there is none.
+// extended returns the code of the extended DNS error of a reply, or 0.
 func extended(m *dns.Msg) uint16 {
 	if opt := m.IsEdns0(); opt != nil {
 		for _, o := range opt.Option {

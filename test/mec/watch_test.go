@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// events reads the changes of a stream until there are n, as "KIND STATE".
+// events reads n changes of a stream and returns them as "KIND STATE".
 func (s *node) events(n int, url string, headers ...string) (changes []string, last string) {
 	s.t.Helper()
 	ctx, leave := context.WithTimeout(s.t.Context(), server.Patience)
@@ -43,14 +43,14 @@ func (s *node) events(n int, url string, headers ...string) (changes []string, l
 	return changes, last
 }
 
-// member is the value of a string member somewhere in JSON.
+// member returns the value of a string member anywhere in JSON.
 func member(json, name string) string {
 	_, rest, _ := strings.Cut(json, `"`+name+`":"`)
 	value, _, _ := strings.Cut(rest, `"`)
 	return value
 }
 
-// TestWatchAcrossRestart resumes a stream of a server that was killed, and missed nothing.
+// TestWatchAcrossRestart resumes a stream after the server was killed, and must miss no event.
 func TestWatchAcrossRestart(t *testing.T) {
 	dir := server.Dir(t)
 	s := start(t, dir, settings)
@@ -64,14 +64,14 @@ func TestWatchAcrossRestart(t *testing.T) {
 	s.End(syscall.SIGKILL)
 	s = start(t, dir, settings)
 	s.want(204, "DELETE "+s.MEP+"/mep/config/app1", "")
-	token = s.appToken("app1") // the one before went with the application
+	token = s.appToken("app1") // the termination of the application revoked the previous one
 	got, _ = s.events(2, s.Apps+"/applications/app1/dns_rules/events", token, "Last-Event-ID: "+last)
 	if strings.Join(got, ", ") != "UPDATED INACTIVE, DELETED INACTIVE" {
 		t.Errorf("events %v", got)
 	}
 }
 
-// TestStopEndsStreams wants a server that is told to stop not to wait for those who watch.
+// TestStopEndsStreams checks that a server that stops does not wait for watchers.
 func TestStopEndsStreams(t *testing.T) {
 	s := start(t, "", settings)
 	res, err := s.Client.Get(s.MEP + "/mep/config/events")
@@ -87,7 +87,7 @@ func TestStopEndsStreams(t *testing.T) {
 	}
 }
 
-// TestCallback subscribes to changes, and gets them at a callback, also those that happened while it did not listen.
+// TestCallback subscribes to changes and receives them at a callback, also those from before a failed attempt.
 func TestCallback(t *testing.T) {
 	s := start(t, "", settings+"mec: {callbacks: {networks: [127.0.0.0/8]}}\n")
 	token := s.appToken("app1")
