@@ -1,5 +1,7 @@
-// Package clients manages a started server with the programs and libraries that people have: gophercloud, the openstack
+// Package clients manages a running server with the programs and libraries that users have: gophercloud, the openstack
 // command line, openstacksdk and curl.
+//
+// Start with TestGophercloud in gophercloud_test.go and TestOpenStack in openstack_test.go.
 package clients
 
 import (
@@ -14,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// node is a server with the questions of this suite.
+// node is a server with the helpers of this suite.
 type node struct{ *server.Server }
 
 func start(t *testing.T) *node {
@@ -22,7 +24,8 @@ func start(t *testing.T) *node {
 	return &node{server.Start(t, server.Options{})}
 }
 
-// environment is ours without what could lead a client elsewhere: proxies, and clouds that somebody works with.
+// environment returns the environment of the test without variables that could lead a client to another server:
+// proxies, and the clouds of the developer.
 func environment(more ...string) []string {
 	var out []string
 	for _, v := range os.Environ() {
@@ -34,7 +37,7 @@ func environment(more ...string) []string {
 	return append(out, more...)
 }
 
-// run executes a program and returns what it printed.
+// run executes a program and returns its output.
 func run(t *testing.T, env []string, program string, args ...string) string {
 	t.Helper()
 	out, err := try(t, env, program, args...)
@@ -57,7 +60,7 @@ func try(t *testing.T, env []string, program string, args ...string) (string, er
 	return string(out), err
 }
 
-// answer is what the server says over UDP: the data of all records, or the code when it is no success.
+// answer returns the answer of the server over UDP: the data of all records, or the response code of an error.
 func (s *node) answer(t *testing.T, name string, typ uint16) string {
 	t.Helper()
 	r, err := server.Ask(s.DNS[0], name, typ)

@@ -14,12 +14,12 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
 )
 
-// TestLogins logs in with each kind of credential that gophercloud has, and looks up the DNS service.
+// TestLogins logs in with each kind of credential of gophercloud, and finds the DNS service in the catalog.
 func TestLogins(t *testing.T) {
 	r := accesstest.Open(t, nil)
 	mux := http.NewServeMux()
 	identity.API{Access: r.Access}.Register(mux)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { // as the Designate API does
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { // like the Designate API
 		base := httpapi.BaseURL(r, "")
 		httpapi.JSON(w, http.StatusOK, map[string]any{"versions": []map[string]any{{"id": "v2", "status": "CURRENT",
 			"links": []map[string]string{{"href": base + "/v2", "rel": "self"}}}}})
@@ -38,11 +38,15 @@ func TestLogins(t *testing.T) {
 		opts gophercloud.AuthOptions
 		want string
 	}{
-		{"token as password", gophercloud.AuthOptions{Username: "admin", Password: r.Admin, DomainID: "default", TenantName: "admin"}, "token admin"},
-		{"user", gophercloud.AuthOptions{Username: "alice", Password: "correct horse", DomainName: "Default", TenantName: "admin"}, "user alice"},
-		{"application credential", gophercloud.AuthOptions{ApplicationCredentialID: id, ApplicationCredentialSecret: secret}, "token admin"},
+		{"token as password", gophercloud.AuthOptions{Username: "admin", Password: r.Admin, DomainID: "default",
+			TenantName: "admin"}, "token admin"},
+		{"user", gophercloud.AuthOptions{Username: "alice", Password: "correct horse", DomainName: "Default",
+			TenantName: "admin"}, "user alice"},
+		{"application credential", gophercloud.AuthOptions{ApplicationCredentialID: id, ApplicationCredentialSecret: secret},
+			"token admin"},
 		{"token", gophercloud.AuthOptions{TokenID: r.Admin}, "token admin"},
-		{"token with scope", gophercloud.AuthOptions{TokenID: r.Admin, DomainID: "default", TenantName: "admin"}, "token admin"},
+		{"token with scope", gophercloud.AuthOptions{TokenID: r.Admin, DomainID: "default", TenantName: "admin"},
+			"token admin"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// passwordEnv is what an openrc file sets: the admin token as password.
+// passwordEnv returns the variables of an openrc file, with the admin token as password.
 func (s *node) passwordEnv() []string {
 	return environment("OS_AUTH_URL="+s.HTTP+"/v3", "OS_USERNAME=admin", "OS_PASSWORD="+s.Token, "OS_PROJECT_NAME=admin",
 		"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_NAME=Default", "OS_IDENTITY_API_VERSION=3")
 }
 
-// stack runs the stock command line and reads what it prints as JSON.
+// stack runs the openstack command line and parses its output as JSON.
 func stack[T any](t *testing.T, env []string, args ...string) (out T) {
 	t.Helper()
 	text := run(t, env, "openstack", append(args, "-f", "json")...)
@@ -28,8 +28,8 @@ func stack[T any](t *testing.T, env []string, args ...string) (out T) {
 
 type row = map[string]any
 
-// TestOpenStack is a session of an operator who knows the openstack command line. A call takes a second or more, so each
-// step is made once, and its outcome is looked up in the DNS where it can be.
+// TestOpenStack is a session of an operator with the openstack command line. A call takes a second or more, so each
+// step is done once, and its result is checked over DNS where possible.
 func TestOpenStack(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -56,7 +56,8 @@ func TestOpenStack(t *testing.T) {
 		if tld := stack[row](t, env, "tld", "create", "--name", "net"); tld["name"] != "net" {
 			t.Errorf("tld create: %v", tld)
 		}
-		if out, err := try(t, env, "openstack", "zone", "create", "--email", "admin@example.org", "example.org."); err == nil {
+		if out, err := try(t, env, "openstack", "zone", "create", "--email", "admin@example.org",
+			"example.org."); err == nil {
 			t.Errorf("zone create below an unknown TLD: %s", out)
 		}
 	})
@@ -71,10 +72,11 @@ func openstackZone(t *testing.T, s *node, env []string) {
 	if z["ttl"] != 600.0 || z["description"] != "ours" {
 		t.Errorf("zone set: %v", z)
 	}
-	if shown := stack[row](t, env, "zone", "show", "example.org."); shown["serial"] != z["serial"] || shown["ttl"] != 600.0 {
+	if shown := stack[row](t, env, "zone", "show", "example.org."); shown["serial"] != z["serial"] ||
+		shown["ttl"] != 600.0 {
 		t.Errorf("zone show: %v", shown)
 	}
-	// Other ways in: a token of ours instead of a password, and no identity service at all.
+	// Other logins: a nameplane token instead of a password, and no identity service at all.
 	for name, env := range map[string][]string{
 		"token":       environment("OS_AUTH_TYPE=v3token", "OS_AUTH_URL="+s.HTTP+"/v3", "OS_TOKEN="+s.Token),
 		"admin token": environment("OS_AUTH_TYPE=admin_token", "OS_ENDPOINT="+s.HTTP+"/v2", "OS_TOKEN="+s.Token),
@@ -86,14 +88,15 @@ func openstackZone(t *testing.T, s *node, env []string) {
 }
 
 func openstackRecordSet(t *testing.T, s *node, env []string) {
-	r := stack[row](t, env, "recordset", "create", "example.org.", "www", "--type", "A", "--record", "192.0.2.1", "--ttl", "60")
+	r := stack[row](t, env, "recordset", "create", "example.org.", "www", "--type", "A", "--record", "192.0.2.1", "--ttl",
+		"60")
 	s.mustAnswer(t, "www.example.org.", dns.TypeA, "192.0.2.1")
 	id, _ := r["id"].(string)
 	stack[row](t, env, "recordset", "set", "example.org.", id, "--record", "192.0.2.2", "--record", "192.0.2.3")
 	if got := strings.Fields(s.answer(t, "www.example.org.", dns.TypeA)); len(got) != 2 {
 		t.Errorf("www.example.org. A = %v, want two", got)
 	}
-	if l := stack[[]row](t, env, "recordset", "list", "example.org."); len(l) != 3 { // SOA and NS
+	if l := stack[[]row](t, env, "recordset", "list", "example.org."); len(l) != 3 { // with SOA and NS
 		t.Errorf("recordset list: %v", l)
 	}
 	stack[row](t, env, "recordset", "delete", "example.org.", id)
@@ -109,7 +112,8 @@ func openstackFiles(t *testing.T, s *node, env []string) {
 		t.Errorf("zone export showfile: %v in %v", err, text)
 	}
 	path := filepath.Join(t.TempDir(), "zone")
-	zone := "$ORIGIN imported.test.\n$TTL 300\n@ SOA ns1.example.org. admin.example.org. 7 3600 600 86400 300\n@ NS ns1.example.org.\nwww A 192.0.2.7\n"
+	zone := "$ORIGIN imported.test.\n$TTL 300\n@ SOA ns1.example.org. admin.example.org. 7 3600 600 86400 300\n@ NS " +
+		"ns1.example.org.\nwww A 192.0.2.7\n"
 	if err := os.WriteFile(path, []byte(zone), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +121,7 @@ func openstackFiles(t *testing.T, s *node, env []string) {
 	s.waitAnswer(t, "www.imported.test.", dns.TypeA, "192.0.2.7")
 }
 
-// firstRecord is the first line of a zone file that is neither empty nor a directive.
+// firstRecord returns the first line of a zone file that is neither empty nor a directive.
 func firstRecord(file string) string {
 	for line := range strings.Lines(file) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "$") && !strings.HasPrefix(line, ";") {

@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestOpenStackSDK lists zones from Python, more than fit on a page.
+// TestOpenStackSDK lists more zones than fit on a page, from Python.
 func TestOpenStackSDK(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -33,7 +33,7 @@ print(cloud.dns.find_zone("one.test."))
 	s.mustAnswer(t, "www.two.test.", dns.TypeA, "192.0.2.2")
 }
 
-// TestCurl is the API by hand.
+// TestCurl calls the API with curl.
 func TestCurl(t *testing.T) {
 	s := start(t)
 	curl := func(args ...string) string {
@@ -41,7 +41,8 @@ func TestCurl(t *testing.T) {
 		return run(t, environment(), "curl", append([]string{"-sS", "--fail-with-body", "-H", "X-Auth-Token: " + s.Token,
 			"-H", "Content-Type: application/json"}, args...)...)
 	}
-	if out := curl("-d", `{"name":"example.org.","email":"admin@example.org"}`, s.HTTP+"/v2/zones"); !strings.Contains(out, `"example.org."`) {
+	if out := curl("-d", `{"name":"example.org.","email":"admin@example.org"}`, s.HTTP+"/v2/zones"); !strings.Contains(out,
+		`"example.org."`) {
 		t.Errorf("create: %s", out)
 	}
 	list := curl(s.HTTP + "/v2/zones?name=example.org.")
@@ -50,7 +51,8 @@ func TestCurl(t *testing.T) {
 	curl("-d", `{"name":"www.example.org.","type":"A","records":["192.0.2.1"]}`, s.HTTP+"/v2/zones/"+id+"/recordsets")
 	host, port, _ := strings.Cut(s.DNS[0], ":")
 	for _, transport := range []string{"+notcp", "+tcp"} {
-		if got := run(t, environment(), "dig", "@"+host, "-p", port, transport, "+short", "www.example.org", "A"); got != "192.0.2.1\n" {
+		if got := run(t, environment(), "dig", "@"+host, "-p", port, transport, "+short", "www.example.org",
+			"A"); got != "192.0.2.1\n" {
 			t.Errorf("dig %s: %q", transport, got)
 		}
 	}
@@ -61,7 +63,7 @@ func TestCurl(t *testing.T) {
 	s.mustAnswer(t, "www.example.org.", dns.TypeA, "REFUSED")
 }
 
-// waitAnswer waits for what a task in the background makes.
+// waitAnswer waits for the result of a background task in the DNS.
 func (s *node) waitAnswer(t *testing.T, name string, typ uint16, want string) {
 	t.Helper()
 	server.Eventually(t, name+" "+dns.TypeToString[typ]+" is "+want, func() bool { return s.answer(t, name, typ) == want })

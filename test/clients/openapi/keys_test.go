@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// TestKeys sends every key of every body alone and without a value. The server may want more or another value, but it
-// must know the key; and it must not know one that is not in the document.
+// TestKeys sends every key of every body alone and without a value. The server may require more keys or another value,
+// but it must know the key. It must not know a key that is not in the document.
 func TestKeys(t *testing.T) {
-	k := newTalk(t)
-	zone := map[string]string{"zone_id": str(k.say(201, "createZone", turn{example: "short"}), "id")}
-	set := k.say(201, "createRecordSet", turn{params: zone, example: "a"})
+	k := newSession(t)
+	zone := map[string]string{"zone_id": str(k.send(201, "createZone", call{example: "short"}), "id")}
+	set := k.send(201, "createRecordSet", call{params: zone, example: "a"})
 	params := map[string]map[string]string{
 		"updateRecordSet":       {"zone_id": zone["zone_id"], "recordset_id": str(set, "id")},
-		"updateTransferRequest": id(k.say(201, "createTransferRequest", turn{params: zone, example: "any"})),
-		"updateBlacklist":       id(k.say(201, "createBlacklist", turn{example: "pattern"})),
-		"updateTSIGKey":         id(k.say(201, "createTSIGKey", turn{example: "key"})),
-		"updateTLD":             id(k.say(201, "createTLD", turn{example: "org"})),
+		"updateTransferRequest": id(k.send(201, "createTransferRequest", call{params: zone, example: "any"})),
+		"updateBlacklist":       id(k.send(201, "createBlacklist", call{example: "pattern"})),
+		"updateTSIGKey":         id(k.send(201, "createTSIGKey", call{example: "key"})),
+		"updateTLD":             id(k.send(201, "createTLD", call{example: "org"})),
 	}
-	own := str(k.say(200, "showZone", turn{params: zone}), "project_id")
+	own := str(k.send(200, "showZone", call{params: zone}), "project_id")
 	params["updateQuotas"] = map[string]string{"project_id": own}
 	tried := 0
 	for name, op := range k.ops {
-		if op.RequestBody == nil || name == "login" || edge(op) { // in which others let anything be
+		if op.RequestBody == nil || name == "login" || edge(op) { // these APIs ignore unknown keys
 			continue
 		}
 		where := params[name]
@@ -48,12 +48,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// edge reports whether an operation is one of edge applications or platforms.
+// edge reports whether an operation is for edge applications or platforms.
 func edge(op operation) bool {
 	return slices.Contains([]string{"mp1", "mm5", "edgegallery", "servermgmt"}, op.Tags[0])
 }
 
-func (k *talk) sendKey(op operation, params map[string]string, key string) string {
+func (k *session) sendKey(op operation, params map[string]string, key string) string {
 	req := httptest.NewRequest(op.method, fill(op.path, params), strings.NewReader(`{"`+key+`": null}`))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Auth-Token", k.Admin)

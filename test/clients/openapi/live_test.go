@@ -31,10 +31,10 @@ func str(v any, keys ...string) string {
 
 func id(v any) map[string]string { return map[string]string{"id": str(v, "id")} }
 
-// TestLive walks through the whole API. Every operation is asked for, every example of a body is sent, and every reply
-// of success that the document promises is seen.
+// TestLive uses the whole API. It calls every operation, sends every example of a body, and receives every successful
+// reply that the document lists.
 func TestLive(t *testing.T) {
-	k := newTalk(t)
+	k := newSession(t)
 	k.operation()
 	project := k.accounts()
 	zone := k.zones()
@@ -59,16 +59,16 @@ func TestLive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n < 400 && !k.heard[name+" "+status] {
+			if n < 400 && !k.received[name+" "+status] {
 				t.Errorf("%s was never answered with %d", name, n)
 			}
 		}
-		if op.RequestBody == nil || name == "updateFloatingIP" { // which finds nothing, whatever is said
+		if op.RequestBody == nil || name == "updateFloatingIP" { // which is always 404
 			continue
 		}
 		for _, content := range op.RequestBody.Value.Content {
 			for example := range content.Examples {
-				if !k.said[name+" "+example] {
+				if !k.sent[name+" "+example] {
 					t.Errorf("the example %q of %s was never taken", example, name)
 				}
 			}
@@ -76,184 +76,190 @@ func TestLive(t *testing.T) {
 	}
 }
 
-func (k *talk) operation() {
+func (k *session) operation() {
 	for _, name := range []string{"listVersions", "healthz", "readyz", "openapi", "showIdentityVersion"} {
-		k.say(200, name, turn{as: "nobody"})
+		k.send(200, name, call{as: "nobody"})
 	}
 	tag := ""
-	k.say(200, "openapi", turn{check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
-	k.say(304, "openapi", turn{headers: map[string]string{"If-None-Match": tag}})
-	k.say(200, "showVersion", turn{})
-	k.say(200, "metrics", turn{})
-	k.say(200, "backup", turn{})
-	k.say(200, "scrub", turn{})
+	k.send(200, "openapi", call{check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
+	k.send(304, "openapi", call{headers: map[string]string{"If-None-Match": tag}})
+	k.send(200, "showVersion", call{})
+	k.send(200, "metrics", call{})
+	k.send(200, "backup", call{})
+	k.send(200, "scrub", call{})
 }
 
 // accounts manages a project with its user and tokens, logs in by every method, and returns the project's id.
-func (k *talk) accounts() string {
-	p := k.say(201, "createProject", turn{example: "project"})
+func (k *session) accounts() string {
+	p := k.send(201, "createProject", call{example: "project"})
 	project := str(p, "project", "id")
-	k.say(409, "createProject", turn{example: "project"})
-	user := k.say(201, "createUser", turn{example: "user"})
-	short := k.say(201, "createToken", turn{example: "short"})
-	k.say(201, "createToken", turn{example: "long"})
-	k.say(201, "createToken", turn{example: "app"})
-	for _, name := range []string{"listProjects", "listUsers", "listTokens", "listIdentityProjects", "listOwnProjects", "showCatalog"} {
-		k.say(200, name, turn{})
+	k.send(409, "createProject", call{example: "project"})
+	user := k.send(201, "createUser", call{example: "user"})
+	short := k.send(201, "createToken", call{example: "short"})
+	k.send(201, "createToken", call{example: "long"})
+	k.send(201, "createToken", call{example: "app"})
+	for _, name := range []string{"listProjects", "listUsers", "listTokens", "listIdentityProjects", "listOwnProjects",
+		"showCatalog"} {
+		k.send(200, name, call{})
 	}
-	k.say(200, "listOwnProjects", turn{query: "?name=web"})
-	k.say(200, "showIdentityProject", turn{params: map[string]string{"id": project}})
-	k.say(404, "showIdentityProject", turn{})
+	k.send(200, "listOwnProjects", call{query: "?name=web"})
+	k.send(200, "showIdentityProject", call{params: map[string]string{"id": project}})
+	k.send(404, "showIdentityProject", call{})
 	k.logins(short)
 	userID := map[string]string{"id": str(user, "user", "id")}
-	k.say(200, "setPassword", turn{params: userID, example: "password"})
-	k.say(401, "login", turn{as: "nobody", example: "password"})
-	k.say(204, "deleteUser", turn{params: userID})
-	k.say(404, "deleteUser", turn{params: userID})
-	k.say(204, "revokeToken", turn{params: map[string]string{"id": str(short, "token", "id")}})
-	k.say(400, "createToken", turn{example: "short", bad: true, change: func(b map[string]any) { b["role"] = "king" }})
-	spare := k.say(201, "createProject", turn{example: "project", change: func(b map[string]any) { b["name"] = "spare" }})
-	k.say(409, "deleteProject", turn{params: map[string]string{"id": project}})
-	k.say(204, "deleteProject", turn{params: map[string]string{"id": str(spare, "project", "id")}})
+	k.send(200, "setPassword", call{params: userID, example: "password"})
+	k.send(401, "login", call{as: "nobody", example: "password"})
+	k.send(204, "deleteUser", call{params: userID})
+	k.send(404, "deleteUser", call{params: userID})
+	k.send(204, "revokeToken", call{params: map[string]string{"id": str(short, "token", "id")}})
+	k.send(400, "createToken", call{example: "short", bad: true, change: func(b map[string]any) { b["role"] = "king" }})
+	spare := k.send(201, "createProject", call{example: "project", change: func(b map[string]any) { b["name"] = "spare" }})
+	k.send(409, "deleteProject", call{params: map[string]string{"id": project}})
+	k.send(204, "deleteProject", call{params: map[string]string{"id": str(spare, "project", "id")}})
 	return project
 }
 
-func (k *talk) logins(token map[string]any) {
+func (k *session) logins(token map[string]any) {
 	session := ""
 	note := func(r *http.Response) { session = r.Header.Get("X-Subject-Token") }
 	part := func(b map[string]any, method string) map[string]any {
 		return at(b, "auth", "identity", method).(map[string]any)
 	}
-	k.say(201, "login", turn{as: "nobody", example: "application_credential", query: "?nocatalog", change: func(b map[string]any) {
-		part(b, "application_credential")["id"] = str(token, "token", "id")
-		part(b, "application_credential")["secret"] = str(token, "token", "token")
-	}})
-	k.say(201, "login", turn{as: "nobody", example: "token", change: func(b map[string]any) {
+	k.send(201, "login", call{as: "nobody", example: "application_credential", query: "?nocatalog",
+		change: func(b map[string]any) {
+			part(b, "application_credential")["id"] = str(token, "token", "id")
+			part(b, "application_credential")["secret"] = str(token, "token", "token")
+		}})
+	k.send(201, "login", call{as: "nobody", example: "token", change: func(b map[string]any) {
 		part(b, "token")["id"] = str(token, "token", "token")
 	}})
-	k.say(400, "login", turn{as: "nobody", bad: true, example: "token", change: func(b map[string]any) { delete(b, "auth") }})
-	k.say(201, "login", turn{as: "nobody", example: "password", check: note})
+	k.send(400, "login", call{as: "nobody", bad: true, example: "token",
+		change: func(b map[string]any) { delete(b, "auth") }})
+	k.send(201, "login", call{as: "nobody", example: "password", check: note})
 	subject := map[string]string{"X-Subject-Token": session}
-	k.say(200, "listZones", turn{as: session})
-	k.say(200, "showSession", turn{as: session, headers: subject})
-	k.say(200, "showSession", turn{headers: map[string]string{"X-Subject-Token": k.Admin}, query: "?nocatalog"})
-	k.say(403, "showSession", turn{as: session, headers: map[string]string{"X-Subject-Token": k.Admin}})
-	k.say(403, "listTokens", turn{as: session})
-	k.say(403, "logout", turn{headers: map[string]string{"X-Subject-Token": k.Admin}})
-	k.say(204, "logout", turn{as: session, headers: subject})
-	k.say(404, "logout", turn{headers: subject})
-	k.say(401, "listZones", turn{as: session})
+	k.send(200, "listZones", call{as: session})
+	k.send(200, "showSession", call{as: session, headers: subject})
+	k.send(200, "showSession", call{headers: map[string]string{"X-Subject-Token": k.Admin}, query: "?nocatalog"})
+	k.send(403, "showSession", call{as: session, headers: map[string]string{"X-Subject-Token": k.Admin}})
+	k.send(403, "listTokens", call{as: session})
+	k.send(403, "logout", call{headers: map[string]string{"X-Subject-Token": k.Admin}})
+	k.send(204, "logout", call{as: session, headers: subject})
+	k.send(404, "logout", call{headers: subject})
+	k.send(401, "listZones", call{as: session})
 }
 
-// zones makes, changes and lists zones, and returns the path parameters of one.
-func (k *talk) zones() map[string]string {
-	z := k.say(201, "createZone", turn{example: "short"})
-	k.say(201, "createZone", turn{example: "long"})
-	k.say(409, "createZone", turn{example: "short"})
-	second := k.say(202, "createZone", turn{example: "secondary"})
-	k.say(202, "transferZone", turn{params: map[string]string{"zone_id": str(second, "id")}})
-	k.say(202, "deleteZone", turn{params: map[string]string{"zone_id": str(second, "id")}})
+// zones creates, changes and lists zones, and returns the path parameters of one.
+func (k *session) zones() map[string]string {
+	z := k.send(201, "createZone", call{example: "short"})
+	k.send(201, "createZone", call{example: "long"})
+	k.send(409, "createZone", call{example: "short"})
+	second := k.send(202, "createZone", call{example: "secondary"})
+	k.send(202, "transferZone", call{params: map[string]string{"zone_id": str(second, "id")}})
+	k.send(202, "deleteZone", call{params: map[string]string{"zone_id": str(second, "id")}})
 	zone := map[string]string{"zone_id": str(z, "id")}
 	tag := ""
-	k.say(200, "showZone", turn{params: zone, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
-	k.say(304, "showZone", turn{params: zone, headers: map[string]string{"If-None-Match": tag}})
-	k.say(200, "updateZone", turn{params: zone, example: "email", headers: map[string]string{"If-Match": tag}})
-	k.say(412, "updateZone", turn{params: zone, example: "description", headers: map[string]string{"If-Match": tag}})
-	k.say(200, "updateZone", turn{params: zone, example: "description"})
-	k.say(200, "listNameservers", turn{params: zone})
-	k.say(200, "listZones", turn{query: "?limit=1&sort_key=name&sort_dir=desc"})
-	k.say(200, "listZones", turn{query: "?limit=max&marker=" + zone["zone_id"]})
-	k.say(200, "listZones", turn{query: "?name=*.org.&email=*&type=PRIMARY&status=ACTIVE&ttl=1800&description=*"})
-	k.say(200, "listZones", turn{headers: map[string]string{"OpenStack-DNS-Hide-Counts": "true", "X-Auth-All-Projects": "true"}})
-	k.say(400, "listZones", turn{query: "?sort_key=colour", bad: true})
-	k.say(400, "listZones", turn{query: "?limit=none", bad: true})
+	k.send(200, "showZone", call{params: zone, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
+	k.send(304, "showZone", call{params: zone, headers: map[string]string{"If-None-Match": tag}})
+	k.send(200, "updateZone", call{params: zone, example: "email", headers: map[string]string{"If-Match": tag}})
+	k.send(412, "updateZone", call{params: zone, example: "description", headers: map[string]string{"If-Match": tag}})
+	k.send(200, "updateZone", call{params: zone, example: "description"})
+	k.send(200, "listNameservers", call{params: zone})
+	k.send(200, "listZones", call{query: "?limit=1&sort_key=name&sort_dir=desc"})
+	k.send(200, "listZones", call{query: "?limit=max&marker=" + zone["zone_id"]})
+	k.send(200, "listZones", call{query: "?name=*.org.&email=*&type=PRIMARY&status=ACTIVE&ttl=1800&description=*"})
+	k.send(200, "listZones", call{headers: map[string]string{"OpenStack-DNS-Hide-Counts": "true",
+		"X-Auth-All-Projects": "true"}})
+	k.send(400, "listZones", call{query: "?sort_key=colour", bad: true})
+	k.send(400, "listZones", call{query: "?limit=none", bad: true})
 	return zone
 }
 
-func (k *talk) recordSets(zone map[string]string) {
+func (k *session) recordSets(zone map[string]string) {
 	var sets []map[string]any
 	for _, example := range []string{"a", "mx", "txt", "unknown"} {
-		sets = append(sets, k.say(201, "createRecordSet", turn{params: zone, example: example}))
+		sets = append(sets, k.send(201, "createRecordSet", call{params: zone, example: example}))
 	}
-	k.say(409, "createRecordSet", turn{params: zone, example: "a"})
-	k.say(400, "createRecordSet", turn{params: zone, example: "a", change: func(b map[string]any) { b["records"] = []string{"192.0.2.300"} }})
+	k.send(409, "createRecordSet", call{params: zone, example: "a"})
+	k.send(400, "createRecordSet", call{params: zone, example: "a",
+		change: func(b map[string]any) { b["records"] = []string{"192.0.2.300"} }})
 	www := map[string]string{"zone_id": zone["zone_id"], "recordset_id": str(sets[0], "id")}
 	tag := ""
-	k.say(200, "showRecordSet", turn{params: www, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
-	k.say(304, "showRecordSet", turn{params: www, headers: map[string]string{"If-None-Match": tag}})
-	k.say(301, "findRecordSet", turn{params: www})
-	k.say(200, "updateRecordSet", turn{params: www, example: "records"})
-	k.say(412, "updateRecordSet", turn{params: www, example: "ttl", headers: map[string]string{"If-Match": tag}})
-	k.say(200, "updateRecordSet", turn{params: www, example: "ttl"})
-	k.say(200, "listRecordSets", turn{params: zone, query: "?sort_key=records&limit=2"})
-	k.say(200, "listRecordSets", turn{params: zone, query: "?name=www.example.org.&type=A&status=ACTIVE&data=192.*"})
-	k.say(200, "listAllRecordSets", turn{query: "?description=mail&ttl=60"})
-	k.say(200, "listAllRecordSets", turn{query: "?sort_key=ttl"})
+	k.send(200, "showRecordSet", call{params: www, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
+	k.send(304, "showRecordSet", call{params: www, headers: map[string]string{"If-None-Match": tag}})
+	k.send(301, "findRecordSet", call{params: www})
+	k.send(200, "updateRecordSet", call{params: www, example: "records"})
+	k.send(412, "updateRecordSet", call{params: www, example: "ttl", headers: map[string]string{"If-Match": tag}})
+	k.send(200, "updateRecordSet", call{params: www, example: "ttl"})
+	k.send(200, "listRecordSets", call{params: zone, query: "?sort_key=records&limit=2"})
+	k.send(200, "listRecordSets", call{params: zone, query: "?name=www.example.org.&type=A&status=ACTIVE&data=192.*"})
+	k.send(200, "listAllRecordSets", call{query: "?description=mail&ttl=60"})
+	k.send(200, "listAllRecordSets", call{query: "?sort_key=ttl"})
 	mx := map[string]string{"zone_id": zone["zone_id"], "recordset_id": str(sets[1], "id")}
 	k.aliases(zone)
-	k.say(202, "deleteRecordSet", turn{params: mx})
-	k.say(404, "deleteRecordSet", turn{params: mx})
+	k.send(202, "deleteRecordSet", call{params: mx})
+	k.send(404, "deleteRecordSet", call{params: mx})
 }
 
-func (k *talk) aliases(zone map[string]string) {
-	set := k.say(202, "createRecordSet", turn{params: zone, example: "alias"})
+func (k *session) aliases(zone map[string]string) {
+	set := k.send(202, "createRecordSet", call{params: zone, example: "alias"})
 	of := map[string]string{"zone_id": zone["zone_id"], "recordset_id": str(set, "id")}
-	if k.say(200, "showRecordSet", turn{params: of})["alias"] == nil {
+	if k.send(200, "showRecordSet", call{params: of})["alias"] == nil {
 		k.t.Error("an ALIAS is shown without what is known of it")
 	}
-	k.say(202, "updateRecordSet", turn{params: of, example: "alias"})
-	k.say(202, "flatten", turn{params: of})
-	k.say(429, "flatten", turn{params: of})
-	k.say(200, "listRecordSets", turn{params: zone, query: "?status=PENDING"})
-	k.say(200, "listV1Records", turn{params: zone})
-	k.say(202, "deleteRecordSet", turn{params: of})
+	k.send(202, "updateRecordSet", call{params: of, example: "alias"})
+	k.send(202, "flatten", call{params: of})
+	k.send(429, "flatten", call{params: of})
+	k.send(200, "listRecordSets", call{params: zone, query: "?status=PENDING"})
+	k.send(200, "listV1Records", call{params: zone})
+	k.send(202, "deleteRecordSet", call{params: of})
 }
 
-func (k *talk) history(zone map[string]string) {
-	first := k.say(200, "showZone", turn{params: zone})["serial"].(float64)
-	changed := k.say(200, "applyChanges", turn{params: zone, example: "batch"})
-	k.say(404, "applyChanges", turn{params: zone, example: "batch", change: func(b map[string]any) {
+func (k *session) history(zone map[string]string) {
+	first := k.send(200, "showZone", call{params: zone})["serial"].(float64)
+	changed := k.send(200, "applyChanges", call{params: zone, example: "batch"})
+	k.send(404, "applyChanges", call{params: zone, example: "batch", change: func(b map[string]any) {
 		b["changes"] = []any{map[string]any{"action": "delete", "name": "none.example.org.", "type": "A"}}
 	}})
-	ttl := k.say(200, "showZone", turn{params: zone})["ttl"].(float64)
+	ttl := k.send(200, "showZone", call{params: zone})["ttl"].(float64)
 	for _, ttl := range []float64{ttl + 1, ttl} {
-		k.say(200, "updateZone", turn{params: zone, example: "description", change: func(b map[string]any) { b["ttl"] = ttl }})
+		k.send(200, "updateZone", call{params: zone, example: "description",
+			change: func(b map[string]any) { b["ttl"] = ttl }})
 	}
-	k.say(200, "listHistory", turn{params: zone})
-	page := k.say(200, "listHistory", turn{params: zone, query: "?limit=2"})
-	k.say(200, "listHistory", turn{params: zone, query: "?limit=2&marker=" + str(page, "history", "1", "id")})
+	k.send(200, "listHistory", call{params: zone})
+	page := k.send(200, "listHistory", call{params: zone, query: "?limit=2"})
+	k.send(200, "listHistory", call{params: zone, query: "?limit=2&marker=" + str(page, "history", "1", "id")})
 	last := at(changed, "zone", "serial").(float64)
 	number := func(f float64) string { return strconv.FormatUint(uint64(f), 10) }
-	diff := k.say(200, "showDiff", turn{params: zone, query: "?from=" + number(first) + "&to=" + number(last)})
+	diff := k.send(200, "showDiff", call{params: zone, query: "?from=" + number(first) + "&to=" + number(last)})
 	if len(diff["recordsets"].([]any)) < 3 {
 		k.t.Errorf("diff of a batch: %v", diff)
 	}
-	k.say(409, "showDiff", turn{params: zone, query: "?from=1&to=" + number(last)})
-	k.say(200, "rollback", turn{params: zone, example: "serial", change: func(b map[string]any) { b["serial"] = first }})
-	k.say(409, "rollback", turn{params: zone, example: "serial", change: func(b map[string]any) { b["serial"] = 7 }})
+	k.send(409, "showDiff", call{params: zone, query: "?from=1&to=" + number(last)})
+	k.send(200, "rollback", call{params: zone, example: "serial", change: func(b map[string]any) { b["serial"] = first }})
+	k.send(409, "rollback", call{params: zone, example: "serial", change: func(b map[string]any) { b["serial"] = 7 }})
 }
 
-func (k *talk) tasks(zone map[string]string) {
-	export := id(k.say(202, "createExport", turn{params: zone}))
-	k.say(200, "listExports", turn{query: "?status=COMPLETE&zone_id=" + zone["zone_id"]})
-	k.say(200, "showExport", turn{params: export})
-	k.say(200, "fetchExport", turn{params: export})
-	k.say(204, "deleteExport", turn{params: export})
-	k.say(404, "showExport", turn{params: export})
-	file := k.waitImport(k.say(202, "createImport", turn{example: "file", media: "text/dns"}))
-	k.waitImport(k.say(202, "createImport", turn{example: "file", media: "text/dns", query: "?replace=true"}))
-	k.waitImport(k.say(202, "createImport", turn{example: "json"}))
-	k.say(200, "listImports", turn{query: "?sort_key=status"})
-	k.say(204, "deleteImport", turn{params: id(file)})
+func (k *session) tasks(zone map[string]string) {
+	export := id(k.send(202, "createExport", call{params: zone}))
+	k.send(200, "listExports", call{query: "?status=COMPLETE&zone_id=" + zone["zone_id"]})
+	k.send(200, "showExport", call{params: export})
+	k.send(200, "fetchExport", call{params: export})
+	k.send(204, "deleteExport", call{params: export})
+	k.send(404, "showExport", call{params: export})
+	file := k.waitImport(k.send(202, "createImport", call{example: "file", media: "text/dns"}))
+	k.waitImport(k.send(202, "createImport", call{example: "file", media: "text/dns", query: "?replace=true"}))
+	k.waitImport(k.send(202, "createImport", call{example: "json"}))
+	k.send(200, "listImports", call{query: "?sort_key=status"})
+	k.send(204, "deleteImport", call{params: id(file)})
 	imported := map[string]string{"zone_id": str(file, "zone_id")}
-	k.say(400, "transferZone", turn{params: imported})
-	k.say(400, "movePool", turn{params: imported})
-	k.say(204, "abandonZone", turn{params: imported})
+	k.send(400, "transferZone", call{params: imported})
+	k.send(400, "movePool", call{params: imported})
+	k.send(204, "abandonZone", call{params: imported})
 }
 
-func (k *talk) waitImport(task map[string]any) map[string]any {
+func (k *session) waitImport(task map[string]any) map[string]any {
 	for end := time.Now().Add(30 * time.Second); task["status"] == "PENDING"; {
-		task = k.say(200, "showImport", turn{params: id(task)})
+		task = k.send(200, "showImport", call{params: id(task)})
 		if time.Now().After(end) {
 			k.t.Fatal("the import does not end")
 		}
@@ -264,113 +270,119 @@ func (k *talk) waitImport(task map[string]any) map[string]any {
 	return task
 }
 
-func (k *talk) shares(zone map[string]string) {
-	made := k.say(201, "createShare", turn{params: zone, example: "share"})
+func (k *session) shares(zone map[string]string) {
+	made := k.send(201, "createShare", call{params: zone, example: "share"})
 	share := map[string]string{"zone_id": zone["zone_id"], "id": str(made, "id")}
-	k.say(409, "createShare", turn{params: zone, example: "share"})
-	k.say(200, "listShares", turn{params: zone, query: "?target_project_id=*"})
-	k.say(200, "showShare", turn{params: share})
-	k.say(400, "deleteZone", turn{params: zone})
-	k.say(204, "deleteShare", turn{params: share})
-	k.say(404, "showShare", turn{params: share})
+	k.send(409, "createShare", call{params: zone, example: "share"})
+	k.send(200, "listShares", call{params: zone, query: "?target_project_id=*"})
+	k.send(200, "showShare", call{params: share})
+	k.send(400, "deleteZone", call{params: zone})
+	k.send(204, "deleteShare", call{params: share})
+	k.send(404, "showShare", call{params: share})
 }
 
-// transfers offers the zone to the other project, which takes it and gives it back.
-func (k *talk) transfers(zone map[string]string, project string) {
+// transfers offers the zone to the other project, which accepts it and offers it back.
+func (k *session) transfers(zone map[string]string, project string) {
 	other, _ := k.Token(k.t, "other", project, "member")
-	request := k.say(201, "createTransferRequest", turn{params: zone, example: "one"})
-	k.say(409, "createTransferRequest", turn{params: zone, example: "one"})
-	k.say(200, "updateTransferRequest", turn{params: id(request), example: "description"})
-	k.say(404, "showTransferRequest", turn{params: id(request), as: other})
-	k.say(204, "deleteTransferRequest", turn{params: id(request)})
-	request = k.say(201, "createTransferRequest", turn{params: zone, example: "any"})
-	k.say(200, "showTransferRequest", turn{params: id(request)})
-	k.say(200, "showTransferRequest", turn{params: id(request), as: other})
+	request := k.send(201, "createTransferRequest", call{params: zone, example: "one"})
+	k.send(409, "createTransferRequest", call{params: zone, example: "one"})
+	k.send(200, "updateTransferRequest", call{params: id(request), example: "description"})
+	k.send(404, "showTransferRequest", call{params: id(request), as: other})
+	k.send(204, "deleteTransferRequest", call{params: id(request)})
+	request = k.send(201, "createTransferRequest", call{params: zone, example: "any"})
+	k.send(200, "showTransferRequest", call{params: id(request)})
+	k.send(200, "showTransferRequest", call{params: id(request), as: other})
 	take := func(b map[string]any) {
 		b["key"], b["zone_transfer_request_id"] = request["key"], request["id"]
 	}
-	k.say(403, "createTransferAccept", turn{as: other, example: "accept", change: func(b map[string]any) {
+	k.send(403, "createTransferAccept", call{as: other, example: "accept", change: func(b map[string]any) {
 		b["zone_transfer_request_id"] = request["id"]
 	}})
-	accept := k.say(201, "createTransferAccept", turn{as: other, example: "accept", change: take})
-	k.say(200, "showTransferAccept", turn{as: other, params: id(accept)})
-	k.say(200, "listTransferAccepts", turn{as: other})
-	k.say(404, "showZone", turn{params: zone})
-	request = k.say(201, "createTransferRequest", turn{as: other, params: zone})
-	k.say(201, "createTransferAccept", turn{example: "accept", change: take})
-	k.say(200, "listTransferRequests", turn{query: "?status=COMPLETE", headers: map[string]string{"X-Auth-All-Projects": "true"}})
+	accept := k.send(201, "createTransferAccept", call{as: other, example: "accept", change: take})
+	k.send(200, "showTransferAccept", call{as: other, params: id(accept)})
+	k.send(200, "listTransferAccepts", call{as: other})
+	k.send(404, "showZone", call{params: zone})
+	request = k.send(201, "createTransferRequest", call{as: other, params: zone})
+	k.send(201, "createTransferAccept", call{example: "accept", change: take})
+	k.send(200, "listTransferRequests",
+		call{query: "?status=COMPLETE", headers: map[string]string{"X-Auth-All-Projects": "true"}})
 }
 
-func (k *talk) rules() {
+func (k *session) rules() {
 	for _, r := range []struct{ one, create, update, query string }{
 		{"TLD", "org", "description", "?name=o*&description=*"},
 		{"Blacklist", "pattern", "pattern", "?sort_key=pattern"},
 		{"TSIGKey", "key", "secret", "?algorithm=hmac-sha256&scope=POOL"},
 	} {
-		made := k.say(201, "create"+r.one, turn{example: r.create})
-		k.say(409, "create"+r.one, turn{example: r.create})
-		k.say(200, "list"+r.one+"s", turn{query: r.query})
-		k.say(200, "show"+r.one, turn{params: id(made)})
-		k.say(200, "update"+r.one, turn{params: id(made), example: r.update})
-		k.say(204, "delete"+r.one, turn{params: id(made)})
-		k.say(404, "show"+r.one, turn{params: id(made)})
+		made := k.send(201, "create"+r.one, call{example: r.create})
+		k.send(409, "create"+r.one, call{example: r.create})
+		k.send(200, "list"+r.one+"s", call{query: r.query})
+		k.send(200, "show"+r.one, call{params: id(made)})
+		k.send(200, "update"+r.one, call{params: id(made), example: r.update})
+		k.send(204, "delete"+r.one, call{params: id(made)})
+		k.send(404, "show"+r.one, call{params: id(made)})
 	}
 }
 
-func (k *talk) service(zone map[string]string) {
-	own := map[string]string{"project_id": str(k.say(200, "showZone", turn{params: zone}), "project_id")}
-	k.say(200, "showLimits", turn{})
-	k.say(200, "showOwnQuotas", turn{})
-	k.say(200, "showQuotas", turn{params: own})
-	k.say(403, "showQuotas", turn{params: map[string]string{"project_id": "another"}})
-	k.say(200, "updateQuotas", turn{params: own, example: "zones"})
-	k.say(200, "updateQuotas", turn{params: own, example: "zones", change: func(b map[string]any) { b["zones"] = 1 }})
-	k.say(413, "createZone", turn{example: "short", change: func(b map[string]any) { b["name"] = "more.test." }})
-	k.say(204, "deleteQuotas", turn{params: own})
-	pools := k.say(200, "listPools", turn{query: "?name=default"})
-	k.say(200, "showPool", turn{params: map[string]string{"id": str(pools, "pools", "0", "id")}})
-	services := k.say(200, "listServiceStatuses", turn{query: "?status=UP"})
-	k.say(200, "showServiceStatus", turn{params: map[string]string{"id": str(services, "service_statuses", "0", "id")}})
-	k.say(200, "listFloatingIPs", turn{})
+func (k *session) service(zone map[string]string) {
+	own := map[string]string{"project_id": str(k.send(200, "showZone", call{params: zone}), "project_id")}
+	k.send(200, "showLimits", call{})
+	k.send(200, "showOwnQuotas", call{})
+	k.send(200, "showQuotas", call{params: own})
+	k.send(403, "showQuotas", call{params: map[string]string{"project_id": "another"}})
+	k.send(200, "updateQuotas", call{params: own, example: "zones"})
+	k.send(200, "updateQuotas", call{params: own, example: "zones", change: func(b map[string]any) { b["zones"] = 1 }})
+	k.send(413, "createZone", call{example: "short", change: func(b map[string]any) { b["name"] = "more.test." }})
+	k.send(204, "deleteQuotas", call{params: own})
+	pools := k.send(200, "listPools", call{query: "?name=default"})
+	k.send(200, "showPool", call{params: map[string]string{"id": str(pools, "pools", "0", "id")}})
+	services := k.send(200, "listServiceStatuses", call{query: "?status=UP"})
+	k.send(200, "showServiceStatus", call{params: map[string]string{"id": str(services, "service_statuses", "0", "id")}})
+	k.send(200, "listFloatingIPs", call{})
 	address := map[string]string{"id": "RegionOne:" + someID}
-	k.say(404, "showFloatingIP", turn{params: address})
-	k.say(404, "updateFloatingIP", turn{params: address, example: "name"})
+	k.send(404, "showFloatingIP", call{params: address})
+	k.send(404, "updateFloatingIP", call{params: address, example: "name"})
 }
 
-// refusals are the errors that every part of the API has.
-func (k *talk) refusals(zone map[string]string) {
+// refusals causes the errors that every part of the API has.
+func (k *session) refusals(zone map[string]string) {
 	reader, _ := k.Token(k.t, "reader", "admin", "reader")
-	k.say(401, "listZones", turn{as: "nobody"})
-	k.say(403, "createZone", turn{as: reader, example: "short"})
-	k.say(403, "listZones", turn{as: reader, headers: map[string]string{"X-Auth-All-Projects": "true"}})
-	k.say(404, "showZone", turn{})
-	k.say(400, "showZone", turn{params: map[string]string{"zone_id": "nonsense"}, bad: true})
-	k.say(415, "updateZone", turn{params: zone, example: "email", bad: true, headers: map[string]string{"Content-Type": "text/plain"}})
-	k.say(400, "createZone", turn{example: "short", bad: true, change: func(b map[string]any) { b["colour"] = "red" }})
-	k.say(400, "createZone", turn{example: "short", bad: true, change: func(b map[string]any) { b["ttl"] = -1 }})
-	k.say(400, "createZone", turn{example: "short", change: func(b map[string]any) { b["name"] = "no-final-dot" }})
+	k.send(401, "listZones", call{as: "nobody"})
+	k.send(403, "createZone", call{as: reader, example: "short"})
+	k.send(403, "listZones", call{as: reader, headers: map[string]string{"X-Auth-All-Projects": "true"}})
+	k.send(404, "showZone", call{})
+	k.send(400, "showZone", call{params: map[string]string{"zone_id": "nonsense"}, bad: true})
+	k.send(415, "updateZone", call{params: zone, example: "email", bad: true,
+		headers: map[string]string{"Content-Type": "text/plain"}})
+	k.send(400, "createZone", call{example: "short", bad: true, change: func(b map[string]any) { b["colour"] = "red" }})
+	k.send(400, "createZone", call{example: "short", bad: true, change: func(b map[string]any) { b["ttl"] = -1 }})
+	k.send(400, "createZone", call{example: "short", change: func(b map[string]any) { b["name"] = "no-final-dot" }})
 	long := strings.Repeat("x", 2<<20)
-	k.say(413, "createZone", turn{example: "short", bad: true, change: func(b map[string]any) { b["description"] = long }})
-	k.say(413, "createProject", turn{example: "project", bad: true, change: func(b map[string]any) { b["description"] = long }})
-	k.say(413, "login", turn{as: "nobody", example: "password", bad: true, change: func(b map[string]any) { b["padding"] = long }})
-	k.say(503, "createZone", turn{example: "short", gone: true, change: func(b map[string]any) { b["name"] = "gone.test." }})
-	k.say(400, "applyChanges", turn{params: zone, example: "batch", bad: true, change: func(b map[string]any) {
+	k.send(413, "createZone", call{example: "short", bad: true,
+		change: func(b map[string]any) { b["description"] = long }})
+	k.send(413, "createProject", call{example: "project", bad: true,
+		change: func(b map[string]any) { b["description"] = long }})
+	k.send(413, "login", call{as: "nobody", example: "password", bad: true,
+		change: func(b map[string]any) { b["padding"] = long }})
+	k.send(503, "createZone", call{example: "short", gone: true,
+		change: func(b map[string]any) { b["name"] = "gone.test." }})
+	k.send(400, "applyChanges", call{params: zone, example: "batch", bad: true, change: func(b map[string]any) {
 		b["changes"] = []any{map[string]any{"action": "destroy", "name": "www.example.org.", "type": "A"}}
 	}})
 }
 
-// guesses fails to log in until the server wants it to wait.
-func (k *talk) guesses() {
+// guesses sends wrong passwords until the server throttles the login.
+func (k *session) guesses() {
 	for range 100 {
-		k.say(anyStatus, "login", turn{as: "nobody", example: "password"})
-		if k.heard["login 429"] {
+		k.send(anyStatus, "login", call{as: "nobody", example: "password"})
+		if k.received["login 429"] {
 			return
 		}
 	}
 	k.t.Error("a hundred wrong passwords, and none was told to wait")
 }
 
-func (k *talk) leave(zone map[string]string) {
-	k.say(202, "deleteZone", turn{params: zone, headers: map[string]string{"X-Designate-Hard-Delete": "true"}})
-	k.say(404, "deleteZone", turn{params: zone})
+func (k *session) leave(zone map[string]string) {
+	k.send(202, "deleteZone", call{params: zone, headers: map[string]string{"X-Designate-Hard-Delete": "true"}})
+	k.send(404, "deleteZone", call{params: zone})
 }

@@ -1,5 +1,7 @@
-// Package openapi_test checks the description of the HTTP API against the server, with the validator of kin-openapi. It is
-// not beside the description because the root module would then require that library.
+// Package openapi_test checks the OpenAPI document against the server with the validator of kin-openapi.
+//
+// It is not beside the document, because the root module would then require that library. Start with TestLive in
+// live_test.go; session_test.go sends and validates requests.
 package openapi_test
 
 import (
@@ -52,7 +54,7 @@ func TestEntityTag(t *testing.T) {
 
 var pattern = regexp.MustCompile(`mux\.HandleFunc\("([A-Z]+ /[^"]*)"`)
 
-// registered are the "METHOD /path" that a door's source gives to its mux.
+// registered returns the "METHOD /path" patterns that the source of an API registers with its mux.
 func registered(t *testing.T, file string) []string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -69,23 +71,23 @@ func registered(t *testing.T, file string) []string {
 	return out
 }
 
-// TestRoutes holds the operations of the document against those of the doors.
+// TestRoutes compares the operations of the document with the routes of the APIs.
 func TestRoutes(t *testing.T) {
 	r := newRig(t)
 	const apis = "../../../internal/httpapi/"
-	doors := append(registered(t, apis+"identity/identity.go"), registered(t, apis+"admin/admin.go")...)
-	doors = append(doors, registered(t, apis+"explain/explain.go")...)
-	doors = append(doors, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
+	routes := append(registered(t, apis+"identity/identity.go"), registered(t, apis+"admin/admin.go")...)
+	routes = append(routes, registered(t, apis+"explain/explain.go")...)
+	routes = append(routes, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
 	summaries := map[string]string{}
 	for _, route := range designate.Routes() {
-		doors = append(doors, route.Method+" "+route.Pattern)
+		routes = append(routes, route.Method+" "+route.Pattern)
 		summaries[route.Method+" "+route.Pattern] = route.Description
 	}
 	for route, description := range edgeRoutes() {
-		doors = append(doors, route)
+		routes = append(routes, route)
 		summaries[route] = description
 	}
-	slices.Sort(doors)
+	slices.Sort(routes)
 	var documented []string
 	for id, op := range operations(r.document(t)) {
 		key := op.method + " " + op.path
@@ -95,17 +97,17 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	slices.Sort(documented)
-	if diff := cmp.Diff(slices.Compact(doors), documented); diff != "" {
-		t.Errorf("operations (-doors +document):\n%s", diff)
+	if diff := cmp.Diff(slices.Compact(routes), documented); diff != "" {
+		t.Errorf("operations (-routes +document):\n%s", diff)
 	}
 }
 
-// edgeRoutes are the operations of the doors for edge applications and platforms, with their descriptions. Mp1 is documented
-// at one of its base paths.
+// edgeRoutes returns the routes of the APIs for edge applications and platforms, with their descriptions. Mp1 is
+// documented at one of its base paths.
 func edgeRoutes() map[string]string {
 	out := map[string]string{}
 	for _, r := range slices.Concat(mecapi.Mp1Routes(), mecapi.Mm5Routes()) {
-		if r.Description != "" { // else it is there for a thing that has the name of a path
+		if r.Description != "" { // without one the route is for an object whose id is also a path
 			out[r.Method+" "+r.Pattern] = r.Description
 		}
 	}
@@ -119,7 +121,7 @@ const someID = "00000000-0000-4000-8000-000000000000"
 
 var parameter = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// TestServed asks for every operation of the document: none may be unknown to the server.
+// TestServed calls every operation of the document: the server must know all of them.
 func TestServed(t *testing.T) {
 	r := newRig(t)
 	for id, op := range operations(r.document(t)) {
@@ -135,7 +137,7 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestRoles asks for every operation with each role: who has less than the document says must be refused, others not.
+// TestRoles calls every operation with each role: the server must refuse exactly the roles that the document excludes.
 func TestRoles(t *testing.T) {
 	r := newRig(t)
 	ranks := map[string]int{"": 0, "reader": 1, "member": 2, "admin": 3, "platform": 3, "app": 3, "metrics": 3}
@@ -167,7 +169,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestComplete wants words for people everywhere, an example of every body, and nothing that is not used.
+// TestComplete checks that everything has a description, that every body has an example, and that nothing is unused.
 func TestComplete(t *testing.T) {
 	r := newRig(t)
 	doc, text := r.document(t), string(r.served(t))
@@ -196,7 +198,8 @@ func TestComplete(t *testing.T) {
 		t.Errorf("tags (-used +listed):\n%s", diff)
 	}
 	for kind, names := range map[string][]string{"schemas": slices.Collect(maps.Keys(doc.Components.Schemas)),
-		"responses": slices.Collect(maps.Keys(doc.Components.Responses)), "headers": slices.Collect(maps.Keys(doc.Components.Headers)),
+		"responses":  slices.Collect(maps.Keys(doc.Components.Responses)),
+		"headers":    slices.Collect(maps.Keys(doc.Components.Headers)),
 		"parameters": slices.Collect(maps.Keys(doc.Components.Parameters))} {
 		for _, name := range names {
 			if !strings.Contains(text, `"#/components/`+kind+"/"+name+`"`) {
@@ -206,11 +209,11 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestParameters tries the filters and sort keys of all lists at each of them: it must take those that the document
-// gives it, and refuse the others.
+// TestParameters sends the filters and sort keys of all lists to each list. The list must accept those that the
+// document gives it, and refuse the others.
 func TestParameters(t *testing.T) {
-	k := newTalk(t)
-	zone := map[string]string{"zone_id": str(k.say(201, "createZone", turn{example: "short"}), "id")}
+	k := newSession(t)
+	zone := map[string]string{"zone_id": str(k.send(201, "createZone", call{example: "short"}), "id")}
 	filters, keys := map[string]bool{}, map[string]bool{}
 	lists := map[string]operation{}
 	for id, op := range k.ops {
@@ -231,14 +234,14 @@ func TestParameters(t *testing.T) {
 	if len(lists) < 10 || len(keys) < 10 || len(filters) < 10 {
 		t.Fatalf("%d lists, %d sort keys, %d filters: too few", len(lists), len(keys), len(filters))
 	}
-	k.say(400, "listHistory", turn{params: zone, query: "?name=*"})
+	k.send(400, "listHistory", call{params: zone, query: "?name=*"})
 	for id, op := range lists {
 		for name := range filters {
 			want := 400
 			if op.Parameters.GetByInAndName("query", name) != nil {
 				want = 200
 			}
-			k.say(want, id, turn{params: zone, query: "?" + name + "=*"})
+			k.send(want, id, call{params: zone, query: "?" + name + "=*"})
 		}
 		for key := range keys {
 			known := slices.Contains(op.Parameters.GetByInAndName("query", "sort_key").Schema.Value.Enum, any(key))
@@ -246,10 +249,10 @@ func TestParameters(t *testing.T) {
 			if known {
 				want = 200
 			}
-			k.say(want, id, turn{params: zone, query: "?sort_key=" + key, bad: !known})
+			k.send(want, id, call{params: zone, query: "?sort_key=" + key, bad: !known})
 		}
 		for _, rest := range []string{"sort_dir=asc", "sort_dir=desc", "limit=max", "limit=5000"} {
-			k.say(200, id, turn{params: zone, query: "?" + rest})
+			k.send(200, id, call{params: zone, query: "?" + rest})
 		}
 	}
 }

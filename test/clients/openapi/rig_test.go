@@ -40,7 +40,7 @@ import (
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// rig is every door behind the frame, on a store of its own, as the program has them.
+// rig is every API inside a Frame, as in the program, with a store of its own.
 type rig struct {
 	accesstest.Rig
 	handler   http.Handler
@@ -54,16 +54,18 @@ func newRig(t *testing.T) rig {
 	if err := aliases.Open(r.Pub); err != nil {
 		t.Fatal(err)
 	}
-	aliases.SetTracker(follow.New(follow.Options{Changed: aliases.Changed})) // which never runs, so that lookups never end
+	aliases.SetTracker(follow.New(follow.Options{Changed: aliases.Changed})) // it does not run, so lookups never end
 	spool, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { spool.Close() })
-	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases, Peers: designate.Peers{Refresh: func(uuid.UUID, bool) {},
-		Progress: func(uuid.UUID) []transfer.Progress { return nil },
-		Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }},
-		Settings: designate.Settings{Nameservers: []designate.Nameserver{{Hostname: dnsname.MustParse(designate.DefaultNameserver), Priority: 1}},
+	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases,
+		Peers: designate.Peers{Refresh: func(uuid.UUID, bool) {},
+			Progress: func(uuid.UUID) []transfer.Progress { return nil },
+			Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }},
+		Settings: designate.Settings{Nameservers: []designate.Nameserver{
+			{Hostname: dnsname.MustParse(designate.DefaultNameserver), Priority: 1}},
 			DefaultTTL: designate.DefaultTTL, MaxImport: designate.DefaultMaxImport, Spool: spool}}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -84,13 +86,14 @@ func newRig(t *testing.T) rig {
 	r.edge(t, mux)
 	r.explain(t, mux)
 	mux.Handle("/", r.designate.Handler())
-	areas := append(httpapi.ManagementAreas(), httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{access.RoleApp}, Error: httpapi.Problem},
+	areas := append(httpapi.ManagementAreas(),
+		httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{access.RoleApp}, Error: httpapi.Problem},
 		httpapi.Area{Prefix: "/mep/config", Roles: []string{access.RolePlatform}, Error: httpapi.Problem})
 	r.handler = httpapi.Frame{Access: r.Access, Areas: areas, Public: []string{"/health"}}.Wrap(mux)
 	return r
 }
 
-// edge adds the doors for edge applications and platforms. Event streams end as soon as they have begun.
+// edge adds the APIs for edge applications and platforms. Event streams end at once.
 func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
 	callbacks := mecapi.NewCallbacks([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, specialaddr.Table{}, false)
@@ -115,17 +118,18 @@ func (r rig) edge(t *testing.T, mux *http.ServeMux) {
 	servermgmt.API{Service: service}.Register(mux)
 }
 
-// explain adds the door to looks at names, at which every name has one address, and no one is wrong.
+// explain adds the API for scans of names. Its scans find one address for every name, and no problems.
 func (r rig) explain(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
-	look := func(_ context.Context, name dnsname.Name, req scans.Request, _ []explain.Past, _ func(scans.Progress)) (*explain.Facts, error) {
+	scan := func(_ context.Context, name dnsname.Name, req scans.Request, _ []explain.Past,
+		_ func(scans.Progress)) (*explain.Facts, error) {
 		return &explain.Facts{Schema: explain.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now()}, nil
 	}
 	parse := func(s string) (dnsname.Name, error) {
 		name, _, err := gather.ParseInput(s)
 		return name, err
 	}
-	service, err := scans.Open(r.Pub, look, scans.Options{Parse: parse, Share: time.Nanosecond, PerTarget: 5})
+	service, err := scans.Open(r.Pub, scan, scans.Options{Parse: parse, Share: time.Nanosecond, PerTarget: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +140,7 @@ func (r rig) explain(t *testing.T, mux *http.ServeMux) {
 	explainapi.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
 }
 
-// served is the document that the server sends, as JSON.
+// served returns the document that the server sends, as JSON.
 func (r rig) served(t *testing.T) []byte {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -156,7 +160,7 @@ func (r rig) document(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// operation is one of the document's.
+// operation is an operation of the document.
 type operation struct {
 	method, path string
 	item         *openapi3.PathItem

@@ -17,17 +17,17 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// talk is a conversation with a server, in which everything said by either side is held against the document.
-type talk struct {
+// session sends requests to a server and validates every request and reply against the OpenAPI document.
+type session struct {
 	rig
-	t      *testing.T
-	router routers.Router
-	ops    map[string]operation
-	said   map[string]bool // "operation example" that the server took
-	heard  map[string]bool // "operation status" that the server answered
+	t        *testing.T
+	router   routers.Router
+	ops      map[string]operation
+	sent     map[string]bool // "operation example" pairs that the server accepted
+	received map[string]bool // "operation status" pairs of replies
 }
 
-func newTalk(t *testing.T) *talk {
+func newSession(t *testing.T) *session {
 	t.Helper()
 	openapi3.DefineStringFormatValidator("uuid",
 		openapi3.NewRegexpFormatValidator(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`))
@@ -42,10 +42,11 @@ func newTalk(t *testing.T) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &talk{r, t, router, operations(doc), map[string]bool{}, map[string]bool{}}
+	return &session{r, t, router, operations(doc), map[string]bool{}, map[string]bool{}}
 }
 
-// strict forbids every property that the document does not tell of. To clients it leaves the door open for more.
+// strict forbids every property that is not in the document. The document itself allows more, because later versions of
+// the server may add some.
 func strict(doc *openapi3.T) {
 	seen := map[*openapi3.Schema]bool{}
 	var walk func(*openapi3.SchemaRef)
@@ -78,25 +79,25 @@ func strict(doc *openapi3.T) {
 	}
 }
 
-// turn is one request: an operation of the document, said with one of its examples or without a body.
-type turn struct {
-	as      string            // token; default: the admin's
-	params  map[string]string // of the path
+// call is one request: an operation of the document, with one of its examples or without a body.
+type call struct {
+	as      string            // the token; default: the administrator's
+	params  map[string]string // the parameters of the path
 	query   string
 	headers map[string]string
 	example string
-	media   string               // of the example; default application/json
-	change  func(map[string]any) // what differs from the example
-	bad     bool                 // the request is against the document
-	check   func(*http.Response) // more to look at
-	gone    bool                 // the client leaves before the server can do anything
+	media   string               // the media type of the example; default application/json
+	change  func(map[string]any) // changes the example
+	bad     bool                 // the document must not allow the request
+	check   func(*http.Response) // checks more of the reply
+	gone    bool                 // the client disconnects before the server handles the request
 }
 
-// anyStatus is for say: any that the document tells of will do.
+// anyStatus lets send accept any status of the document.
 const anyStatus = 0
 
-// say makes a request, and returns the JSON of the reply.
-func (k *talk) say(status int, id string, u turn) map[string]any {
+// send sends a request and returns the JSON of the reply.
+func (k *session) send(status int, id string, u call) map[string]any {
 	k.t.Helper()
 	op, ok := k.ops[id]
 	if !ok {
@@ -128,9 +129,9 @@ func (k *talk) say(status int, id string, u turn) map[string]any {
 		k.t.Fatalf("%s %s = %d %s, want %d", id, body, w.Code, w.Body, status)
 	}
 	k.checkResponse(id, input, w)
-	k.heard[id+" "+strconv.Itoa(w.Code)] = true
+	k.received[id+" "+strconv.Itoa(w.Code)] = true
 	if u.example != "" && w.Code < 300 {
-		k.said[id+" "+u.example] = true
+		k.sent[id+" "+u.example] = true
 	}
 	if u.check != nil {
 		u.check(w.Result())
@@ -141,7 +142,7 @@ func (k *talk) say(status int, id string, u turn) map[string]any {
 			k.t.Fatal(err)
 		}
 	}
-	object, _ := out.(map[string]any) // a list is held against the document, and that is all
+	object, _ := out.(map[string]any) // lists were validated above; no test reads them
 	return object
 }
 
@@ -154,8 +155,8 @@ func fill(path string, params map[string]string) string {
 	})
 }
 
-// body is the example of the turn, with its changes.
-func (k *talk) body(op operation, u turn) (body []byte, media string) {
+// body returns the example of the call, with its changes.
+func (k *session) body(op operation, u call) (body []byte, media string) {
 	k.t.Helper()
 	if u.example == "" {
 		return nil, ""
@@ -190,7 +191,8 @@ func (k *talk) body(op operation, u turn) (body []byte, media string) {
 	return b, media
 }
 
-func (k *talk) checkRequest(id string, req *http.Request, body []byte, bad bool) *openapi3filter.RequestValidationInput {
+func (k *session) checkRequest(id string, req *http.Request, body []byte,
+	bad bool) *openapi3filter.RequestValidationInput {
 	k.t.Helper()
 	route, params, err := k.router.FindRoute(req)
 	if err != nil || route.Operation.OperationID != id {
@@ -207,7 +209,7 @@ func (k *talk) checkRequest(id string, req *http.Request, body []byte, bad bool)
 	return in
 }
 
-func (k *talk) checkResponse(id string, in *openapi3filter.RequestValidationInput, w *httptest.ResponseRecorder) {
+func (k *session) checkResponse(id string, in *openapi3filter.RequestValidationInput, w *httptest.ResponseRecorder) {
 	k.t.Helper()
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: w.Code, Header: w.Header(),
 		Body: io.NopCloser(bytes.NewReader(w.Body.Bytes())), Options: in.Options}
@@ -216,7 +218,7 @@ func (k *talk) checkResponse(id string, in *openapi3filter.RequestValidationInpu
 	}
 	if documented := in.Route.Operation.Responses.Status(w.Code); documented != nil {
 		if len(documented.Value.Content) == 0 && w.Body.Len() > 0 {
-			k.t.Errorf("response to %s: %d has a body that the document does not tell of: %s", id, w.Code, w.Body)
+			k.t.Errorf("response to %s: %d has a body that is not in the document: %s", id, w.Code, w.Body)
 		}
 	}
 }
