@@ -40,6 +40,7 @@ func (a API) Register(mux *http.ServeMux) {
 	})
 }
 
+// version returns the version document, which clients read before they log in.
 func (a API) version(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusOK, versionDoc(httpapi.BaseURL(r, a.PublicURL)))
 }
@@ -95,6 +96,7 @@ func (a API) subject(w http.ResponseWriter, r *http.Request) (access.Principal, 
 	return p, false
 }
 
+// validate returns the document of the token in X-Subject-Token, as Keystone does for services that check a token.
 func (a API) validate(w http.ResponseWriter, r *http.Request) {
 	p, ok := a.subject(w, r)
 	if !ok {
@@ -136,6 +138,7 @@ func (a API) projects(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusOK, doc)
 }
 
+// project returns one project. A project that the caller may not see is 404, like one that does not exist.
 func (a API) project(w http.ResponseWriter, r *http.Request) {
 	for _, p := range a.visible(r) {
 		if p.ID == r.PathValue("id") {

@@ -28,6 +28,7 @@ type login struct {
 	project string // the id or name of the project; empty: the user's own
 }
 
+// loginBody is the body of POST /v3/auth/tokens. The scope is parsed later, because it is an object or a string.
 type loginBody struct {
 	Auth *struct {
 		Identity struct {
@@ -98,6 +99,8 @@ func decodeLogin(r io.Reader) (login, error) {
 	return l, err
 }
 
+// method returns the credential of a login. Exactly one method is allowed: Keystone accepts several as multiple
+// factors, and this server has none of these.
 func (b loginBody) method() (login, error) {
 	id := b.Auth.Identity
 	if len(id.Methods) != 1 {

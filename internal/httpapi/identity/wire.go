@@ -122,6 +122,7 @@ func (a API) projectDoc(r *http.Request, p access.Project) projectDoc {
 		Links: map[string]string{"self": httpapi.BaseURL(r, a.PublicURL) + "/v3/projects/" + p.ID}}
 }
 
+// tokenDoc returns the document of a session or token. It omits the catalog for ?nocatalog, as Keystone does.
 func (a API) tokenDoc(r *http.Request, p access.Principal) map[string]token {
 	domain := named{domainID, domainName}
 	expires := p.Expires
