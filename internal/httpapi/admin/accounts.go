@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
+// token is a token in replies. Revoked and expired tokens stay in the list for a while, so that an audit finds them.
 type token struct {
 	ID          string     `json:"id"`
 	Name        string     `json:"name"`
@@ -22,6 +23,7 @@ type token struct {
 	Secret      string     `json:"token,omitempty"` // the text of the token; only in the reply to its creation
 }
 
+// user is a user in replies. There is no field for the password: it can only be set.
 type user struct {
 	ID          string    `json:"id"`
 	Name        string    `json:"name"`
@@ -93,6 +95,8 @@ func (d *server) createToken(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// revokeToken revokes a token and ends its sessions. Package access refuses to revoke the last administrator (409):
+// nobody could undo that.
 func (d *server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Access.RevokeToken(r.Context(), actor(r), r.PathValue("id")); err != nil {
 		return err
@@ -110,6 +114,7 @@ func (d *server) listUsers(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// createUser creates a user. The default project is the one of the caller.
 func (d *server) createUser(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name     string `json:"name"`
@@ -131,6 +136,7 @@ func (d *server) createUser(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// setPassword changes only the password: the project and the role of a user are fixed.
 func (d *server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Password string `json:"password"`
@@ -146,6 +152,7 @@ func (d *server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// deleteUser deletes a user and ends its sessions. The last administrator cannot be deleted (409).
 func (d *server) deleteUser(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Access.DeleteUser(r.Context(), actor(r), r.PathValue("id")); err != nil {
 		return err

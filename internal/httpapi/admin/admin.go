@@ -131,6 +131,7 @@ func (d *server) createProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// deleteProject deletes a project. It returns 409 while the project owns zones, tokens or users.
 func (d *server) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Access.DeleteProject(r.Context(), actor(r), r.PathValue("id")); err != nil {
 		return err
