@@ -24,10 +24,13 @@ func (p *Publisher) commit(r *request) {
 		err := p.store.Update(func(w store.Writer) error { return p.fill(w, g) })
 		switch {
 		case err == nil:
+			g.markCommitted()
 			p.serve(g)
 			p.stats.latency.Observe(time.Since(g.start).Seconds())
 			p.stats.edits.Add(uint64(len(g.edits)))
-		case !errors.Is(err, errNothing):
+		case errors.Is(err, errNothing):
+			g.markCommitted()
+		default:
 			p.fail(g, err)
 		}
 		if r.alone {
@@ -104,6 +107,14 @@ func (p *Publisher) fail(g *Group, err error) {
 	}
 }
 
+// markCommitted marks the edits of a durable group that did not fail. An error that serve adds later goes to the caller
+// of the edit and does not change the mark: the edit stays in the store.
+func (g *Group) markCommitted() {
+	for _, r := range g.edits {
+		r.committed = r.err == nil
+	}
+}
+
 // release reports the outcome of each edit to its functions of OnDone, and then lets all callers go: a caller never meets
 // the outcome of half a group.
 func (g *Group) release() {
@@ -112,7 +123,7 @@ func (g *Group) release() {
 			continue
 		}
 		for _, fn := range r.tx.onDone {
-			fn(r.err == nil)
+			fn(r.committed)
 		}
 	}
 	for _, r := range g.edits {
@@ -178,7 +189,7 @@ func (p *Publisher) serve(g *Group) {
 	now := p.Snapshot()
 	working := map[dnsname.Name]*serving{}
 	for _, r := range g.edits {
-		if r.err != nil {
+		if !r.committed {
 			continue
 		}
 		for _, z := range r.tx.order {

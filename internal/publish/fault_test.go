@@ -5,11 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // TestFaultInEdit: when an edit reads a page that the disk no longer has, Commit returns the error of the store. It
@@ -98,9 +100,15 @@ func TestDamagedRow(t *testing.T) {
 		t.Errorf("the edit that met the row: %v, want a DamagedError", err)
 	}
 
+	var outcome []bool
+	var left zone.Zone
 	err := commit(t, p, func(tx *publish.Tx) error {
 		zone, err := tx.Zone(z.ID)
 		if err != nil {
+			return err
+		}
+		tx.OnDone(func(committed bool) { outcome = append(outcome, committed) })
+		if err := tx.After(z.ID, &left); err != nil {
 			return err
 		}
 		zone.TTL += 100
@@ -109,6 +117,14 @@ func TestDamagedRow(t *testing.T) {
 	})
 	if !errors.As(err, &damaged) {
 		t.Errorf("a change of the zone's TTL: %v, want a DamagedError", err)
+	}
+	stored, err := publish.Read(p, func(v store.View) (zone.Zone, error) { return v.Zone(z.ID) })
+	if err != nil || stored.TTL != z.TTL+100 {
+		t.Fatalf("the stored TTL is %d (%v), want %d", stored.TTL, err, z.TTL+100)
+	}
+	if !slices.Equal(outcome, []bool{true}) || left.Serial != stored.Serial {
+		t.Errorf("the change is stored, but OnDone reported %v and After serial %d, want true and %d", outcome,
+			left.Serial, stored.Serial)
 	}
 	if served(p, "example.org.", "www.example.org.", rr.TypeTXT) == "" || served(p, "example.org.", "new.example.org.", rr.TypeA) == "" {
 		t.Error("names of the zone are no longer served")

@@ -80,9 +80,11 @@ type request struct {
 
 	decided *decided // of Apply; then there is no fn
 	tx      *Tx
-	err     error
 	panic   any
 	done    chan struct{}
+
+	committed bool  // the edit is durable, or it did not fail and had nothing to write
+	err       error // the result of Commit; a durable edit has one when its zone could not be loaded to be served
 }
 
 // groupLimit bounds how many waiting edits one fsync carries, and so how long the first of them waits.

@@ -68,9 +68,12 @@ func (tx *Tx) Actor() store.Actor { return tx.actor }
 // Note says in the history what this edit was for.
 func (tx *Tx) Note(format string, a ...any) { tx.note = fmt.Sprintf(format, a...) }
 
-// OnDone registers fn to be called with the outcome of this edit: true when it is durable and served, false when none
-// of it was kept. The committer calls it before Commit returns, in the order of commits and then of registration, so fn
-// must be quick and must not commit.
+// OnDone registers fn to be called with the outcome of this edit: true when the edit is durable, false when nothing of
+// it was kept. A durable edit is served before fn runs, with one exception: when another row of the zone is damaged on
+// the disk, the zone is served as it was, Commit returns a store.DamagedError, and the outcome is true.
+//
+// The committer calls the functions before Commit returns, in the order of commits and then of registration. So fn must
+// be quick and must not commit.
 func (tx *Tx) OnDone(fn func(committed bool)) { tx.onDone = append(tx.onDone, fn) }
 
 func (tx *Tx) changed() bool { return len(tx.objects) > 0 || len(tx.order) > 0 }
