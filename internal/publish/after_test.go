@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestAfter: a caller has the zone as its edit left it.
+// TestAfter checks that After stores the zone as the edit left it.
 func TestAfter(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")

@@ -7,8 +7,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// An ALIAS is kept and not served; what is made of it is served and not counted.
-func TestAliasAudience(t *testing.T) {
+// TestAliasIsNotServed checks that an ALIAS is stored and not served, and that the sets derived from it are served and
+// not counted.
+func TestAliasIsNotServed(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
 	flat := set(t, z.ID, "example.org.", "A", 60, "192.0.2.1")
@@ -27,7 +28,8 @@ func TestAliasAudience(t *testing.T) {
 	if now.Sets != z.Sets+1 || now.Records != z.Records+1 {
 		t.Errorf("%d sets with %d records, want one more than %d with %d", now.Sets, now.Records, z.Sets, z.Records)
 	}
-	if served(p, "example.org.", "example.org.", rr.TypeALIAS) != "" || served(p, "example.org.", "example.org.", rr.TypeA) == "" {
+	if served(p, "example.org.", "example.org.", rr.TypeALIAS) != "" ||
+		served(p, "example.org.", "example.org.", rr.TypeA) == "" {
 		t.Error("the ALIAS is served, or its address is not")
 	}
 	serial := now.Serial

@@ -12,19 +12,20 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Apply makes a group that another publisher has decided durable, and serves it. b is the output of
-// Group.MarshalBinary. Groups must be applied in their order, to a copy of the store that they were made on: Apply
-// refuses a group that does not follow the last one. Derive and BeforeDurable are not called; Committed is.
+// Apply makes a group that another publisher committed durable here, and serves it. b is the output of
+// Group.MarshalBinary.
+// Groups must be applied in their order, to a copy of the store on which they were created. Apply refuses a group that
+// does not follow the last one. It calls Options.Committed, but not Derive and BeforeDurable.
 func (p *Publisher) Apply(ctx context.Context, b []byte) error {
 	d, err := parseGroup(b)
 	if err != nil {
 		return err
 	}
-	return p.submit(&request{ctx: ctx, alone: true, decided: d, done: make(chan struct{})})
+	return p.submit(&request{ctx: ctx, alone: true, replay: d, done: make(chan struct{})})
 }
 
-// replay writes the rows of a decided group, and finds out what changes in the snapshot.
-func (p *Publisher) replay(w store.Writer, g *Group, d *decided) error {
+// replay writes the rows of a group of another publisher, and finds out what changes in the snapshot.
+func (p *Publisher) replay(w store.Writer, g *Group, d *replayedGroup) error {
 	r := g.edits[0]
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -44,18 +45,18 @@ func (p *Publisher) replay(w store.Writer, g *Group, d *decided) error {
 		return err
 	}
 	if store.LastCommit(w) < d.number {
-		return errGroup // without its number it could be applied again
+		return errGroup // a group without its number could be applied twice
 	}
 	r.tx = &Tx{View: v, p: p, objects: d.written.Kinds}
 	for _, id := range d.written.Zones {
-		if err := r.tx.follow(before[id], id, d.written.Sets[id]); err != nil {
+		if err := r.tx.addReplayed(before[id], id, d.written.Sets[id]); err != nil {
 			return err
 		}
 	}
 	for _, ref := range d.written.Changes {
 		c, err := v.Change(ref.Zone, ref.Commit)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // a later edit of the group deleted its zone, or cut the journal
+			continue // a later edit of the group deleted the zone, or the journal was trimmed
 		}
 		if err != nil {
 			return err
@@ -65,9 +66,9 @@ func (p *Publisher) replay(w store.Writer, g *Group, d *decided) error {
 	return nil
 }
 
-// zoneState is a zone, and whether it is a copy that has expired.
+// zoneState is a zone, and whether it is the expired copy of a secondary zone.
 type zoneState struct {
-	zone    zone.Zone // zero: there is none
+	zone    zone.Zone // the zero value when there is no zone
 	expired bool
 }
 
@@ -84,9 +85,9 @@ func stateOf(v store.View, id uuid.UUID) (s zoneState, err error) {
 	return s, err
 }
 
-// follow adds to tx what rows that were just replayed change of a zone's answers.
-func (tx *Tx) follow(before zoneState, id uuid.UUID, sets map[store.SetRef]bool) error {
-	delete(tx.p.journal, id) // counted again when an edit needs it
+// addReplayed adds to tx the changes of a zone's answers that come from the rows just replayed.
+func (tx *Tx) addReplayed(before zoneState, id uuid.UUID, sets map[store.SetRef]bool) error {
+	delete(tx.p.journal, id) // the next edit that needs the number counts again
 	after, err := stateOf(tx.View, id)
 	if err != nil {
 		return err
@@ -94,14 +95,15 @@ func (tx *Tx) follow(before zoneState, id uuid.UUID, sets map[store.SetRef]bool)
 	e := &zoneEdit{zone: after.zone}
 	switch {
 	case after.zone.ID == uuid.Nil && before.zone.ID == uuid.Nil:
-		return nil // it was made and deleted
+		return nil // the group both created and deleted the zone
 	case after.zone.ID == uuid.Nil:
 		e = &zoneEdit{zone: before.zone, deleted: true}
 	case before.zone.ID == uuid.Nil || before.zone.TTL != after.zone.TTL || before.expired || after.expired ||
 		len(sets) > tx.p.opts.JournalSets:
 		e.reload = true
 		if e.nodes, err = loadZone(tx.View, after.zone); err != nil {
-			return err // before the group is durable: a zone that cannot be read keeps a publisher from opening
+			// Fail before the group is durable: with a zone that it cannot read, a publisher does not open.
+			return err
 		}
 	default:
 		if e.served, err = tx.servedNow(after.zone, sets); err != nil {
@@ -112,7 +114,7 @@ func (tx *Tx) follow(before zoneState, id uuid.UUID, sets map[store.SetRef]bool)
 	return nil
 }
 
-// servedNow returns how record sets are served now; one without data is not.
+// servedNow returns record sets as they are served now. A set without data is not served.
 func (tx *Tx) servedNow(z zone.Zone, sets map[store.SetRef]bool) ([]rr.Set, error) {
 	var out []rr.Set
 	for ref := range sets {

@@ -23,17 +23,17 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// moment is a publisher after one group.
+// moment is the state of a publisher after one group.
 type moment struct {
 	rows     [sha256.Size]byte
 	snapshot *zone.Snapshot
 }
 
-// watchedStore is a store that keeps the rows and the snapshot after each Update.
+// watchedStore records the rows and the snapshot after each Update.
 type watchedStore struct {
 	store.Store
 	t         *testing.T
-	publisher *publish.Publisher // nil: not yet
+	publisher *publish.Publisher // nil before the publisher is open
 	moments   []moment
 }
 
@@ -47,7 +47,7 @@ func (s *watchedStore) Update(fn func(store.Writer) error) error {
 	return err
 }
 
-// served keeps what is served since the last Update, which is over when the next one begins.
+// served records what the publisher serves after the last Update. Update calls it when the next one begins.
 func (s *watchedStore) served() {
 	if n := len(s.moments); n > 0 {
 		s.moments[n-1].snapshot = s.publisher.Snapshot()
@@ -95,17 +95,17 @@ type editor struct {
 	tx  *publish.Tx
 }
 
-var errWhim = errors.New("changed my mind")
+var errDropped = errors.New("changed my mind")
 
 func (e *editor) edit(tx *publish.Tx) error {
 	e.tx = tx
 	for range 1 + e.rnd.IntN(3) {
 		if err := e.step(); err != nil {
-			return err // often that something exists or does not
+			return err // often store.ErrExists or store.ErrNotFound
 		}
 	}
 	if e.rnd.IntN(8) == 0 {
-		return errWhim
+		return errDropped
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (e *editor) changeSet(z zone.Zone) error {
 	return err
 }
 
-// replace makes random sets the whole content of a zone.
+// replace replaces the content of a zone with random sets.
 func (e *editor) replace(tx *publish.Tx) error {
 	name := fmt.Sprintf("z%d.test.", e.rnd.IntN(6))
 	z, err := tx.ZoneByName(dnsname.MustParse(name))
@@ -176,7 +176,8 @@ func (e *editor) replace(tx *publish.Tx) error {
 	return tx.ReplaceSets(z.ID, sets)
 }
 
-// randomEdits makes edits by many callers at once, so that chance forms the groups, and returns how many were kept.
+// randomEdits makes edits from many callers at once, so that groups form by chance. It returns how many edits were
+// kept.
 func randomEdits(t *testing.T, p *publish.Publisher, edits, callers int) (kept int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -246,9 +247,9 @@ func runOn(t *testing.T, st store.Store, opts publish.Options) (*publish.Publish
 	return p, st
 }
 
-// TestApply: 10,000 random edits, some of which fail, in groups that chance forms, of which BeforeDurable refuses some.
-// The groups that it accepted, applied to a copy of the empty store, give the same rows and the same answers after each
-// of them.
+// TestApply makes 10,000 random edits, of which some fail, in groups that form by chance. BeforeDurable refuses some of
+// the groups. The accepted groups are then applied to a copy of the empty store: after each of them, rows and answers
+// must be the same as in the original.
 func TestApply(t *testing.T) {
 	var groups [][]byte
 	calls := 0
@@ -256,7 +257,7 @@ func TestApply(t *testing.T) {
 	recording := opts
 	recording.BeforeDurable = func(g *publish.Group) error {
 		if calls++; calls%40 == 0 {
-			return errWhim
+			return errDropped
 		}
 		b, err := g.MarshalBinary()
 		groups = append(groups, b)
@@ -296,7 +297,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyRefuses: a group that does not follow the last one, or is no group, changes nothing.
+// TestApplyRefuses checks that a group that does not follow the last one, or is malformed, changes nothing.
 func TestApplyRefuses(t *testing.T) {
 	var groups [][]byte
 	original := openStore(t, filepath.Join(t.TempDir(), "db"))
@@ -339,5 +340,5 @@ func TestApplyRefuses(t *testing.T) {
 	if v := replica.ObjectVersion(store.KindQuota); v != 1 {
 		t.Errorf("version of the objects that were applied = %d, want 1", v)
 	}
-	newZone(t, replica, "example.com.") // and it takes edits of its own
+	newZone(t, replica, "example.com.") // the replica also takes edits of its own
 }

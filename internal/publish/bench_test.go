@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkCommit changes one address of a zone of 100,000 names, with one writer and with many. TMPDIR should be on a
-// disk. The journal is at its bound most of the time.
+// disk. The journal is at its limit most of the time.
 func BenchmarkCommit(b *testing.B) {
 	const names = 100_000
 	dir, err := os.MkdirTemp(os.Getenv("TMPDIR"), "commit")
@@ -46,7 +46,8 @@ func BenchmarkCommit(b *testing.B) {
 		return []string{d}
 	}
 	apex := dnsname.MustParse("example.org.")
-	sets := []zone.RecordSet{{Name: apex, Type: rr.TypeSOA, Data: data(rr.TypeSOA, "ns.example.org. h.example.org. 1 1 1 1 1")},
+	sets := []zone.RecordSet{{Name: apex, Type: rr.TypeSOA,
+		Data: data(rr.TypeSOA, "ns.example.org. h.example.org. 1 1 1 1 1")},
 		{Name: apex, Type: rr.TypeNS, Data: data(rr.TypeNS, "ns.example.org.")}}
 	var z zone.Zone
 	err = p.CommitAlone(ctx, actor, func(tx *publish.Tx) (err error) {
@@ -73,7 +74,8 @@ func BenchmarkCommit(b *testing.B) {
 						if i > b.N {
 							return
 						}
-						s := zone.RecordSet{Zone: z.ID, Name: name(i * 7919 % names), Type: rr.TypeA, Data: []string{string([]byte{byte(writers), byte(i >> 16), byte(i >> 8), byte(i)})}}
+						s := zone.RecordSet{Zone: z.ID, Name: name(i * 7919 % names), Type: rr.TypeA,
+							Data: []string{string([]byte{byte(writers), byte(i >> 16), byte(i >> 8), byte(i)})}}
 						if err := p.Commit(ctx, actor, func(tx *publish.Tx) error { _, err := tx.UpdateSet(s); return err }); err != nil {
 							b.Error(err)
 							return
@@ -87,7 +89,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// written returns how many bytes this process has handed to the system in writes.
+// written returns how many bytes this process has passed to write system calls.
 func written(b *testing.B) (n int) {
 	b.Helper()
 	stat, err := os.ReadFile("/proc/self/io")

@@ -13,11 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// errNothing ends an Update in which no edit changed anything, so that it costs no sync.
+// errNothing ends an Update in which no edit changed anything, so that the Update costs no fsync.
 var errNothing = errors.New("nothing changed")
 
-// commit runs r and the edits that wait behind it as one group, makes the group durable, serves it, and lets its
-// callers go. An edit that must run alone gets a group of its own.
+// commit runs r and the edits that wait behind it as one group, makes the group durable, serves it, and releases the
+// callers. An edit that must run alone gets a group of its own.
 func (p *Publisher) commit(r *request) {
 	for r != nil {
 		g := &Group{edits: []*request{r}, start: time.Now()}
@@ -41,10 +41,10 @@ func (p *Publisher) commit(r *request) {
 	}
 }
 
-// fill writes the rows of a group: it runs its edits, or applies what another publisher has decided.
+// fill writes the rows of a group: it runs the edits, or replays a group of another publisher.
 func (p *Publisher) fill(w store.Writer, g *Group) error {
 	g.Number = store.LastCommit(w) + 1
-	if decided := g.edits[0].decided; decided != nil {
+	if decided := g.edits[0].replay; decided != nil {
 		return p.replay(w, g, decided)
 	}
 	if p.opts.BeforeDurable != nil {
@@ -52,13 +52,13 @@ func (p *Publisher) fill(w store.Writer, g *Group) error {
 		w = g.rows
 	}
 	changed := false
-	for r := g.edits[0]; r != nil; r = p.another(g) {
+	for r := g.edits[0]; r != nil; r = p.nextInGroup(g) {
 		begin := g.recorded()
 		if err := p.attempt(w, g, r); err != nil {
 			return err
 		}
 		if r.err != nil {
-			g.forget(begin)
+			g.truncateRows(begin)
 			continue
 		}
 		changed = changed || r.tx.changed()
@@ -70,7 +70,7 @@ func (p *Publisher) fill(w store.Writer, g *Group) error {
 	return p.close(w, g)
 }
 
-// close gives a group its number, if none of its edits has taken it, and shows the group to BeforeDurable.
+// close numbers the group, unless one of its edits has taken the number already, and passes the group to BeforeDurable.
 func (p *Publisher) close(w store.Writer, g *Group) error {
 	if store.LastCommit(w) < g.Number {
 		if _, err := store.NewEdit(w).Next(store.KeyCommit, 1); err != nil {
@@ -83,8 +83,9 @@ func (p *Publisher) close(w store.Writer, g *Group) error {
 	return p.opts.BeforeDurable(g)
 }
 
-// another adds the next waiting edit to a group and returns it, or nil when the group must be written now.
-func (p *Publisher) another(g *Group) *request {
+// nextInGroup adds the next waiting edit to the group and returns it. It returns nil when the group must be written
+// now.
+func (p *Publisher) nextInGroup(g *Group) *request {
 	if len(g.edits) == groupLimit || g.edits[0].alone {
 		return nil
 	}
@@ -97,11 +98,11 @@ func (p *Publisher) another(g *Group) *request {
 	return r
 }
 
-// fail gives the callers of a group the error of the store. An edit that was refused gets it too: the reason may have
-// been a row of another edit that is gone now.
+// fail sets the error of the store as the result of every edit of the group. An edit that was refused gets it too: its
+// reason may have been a row of another edit, and that row is gone now.
 func (p *Publisher) fail(g *Group, err error) {
 	p.stats.failed.Add(1)
-	clear(p.journal) // the group was counted
+	clear(p.journal) // attempt counted the changes of the group that failed
 	for _, r := range g.edits {
 		r.err = err
 	}
@@ -115,8 +116,8 @@ func (g *Group) markCommitted() {
 	}
 }
 
-// release reports the outcome of each edit to its functions of OnDone, and then lets all callers go: a caller never meets
-// the outcome of half a group.
+// release calls the OnDone functions of every edit, and then lets all callers continue. So a caller never sees the
+// outcome of half a group.
 func (g *Group) release() {
 	for _, r := range g.edits {
 		if r.tx == nil {
@@ -131,8 +132,8 @@ func (g *Group) release() {
 	}
 }
 
-// attempt runs one edit. It keeps an error of the edit in r and takes its rows back; it returns an error of the store,
-// which ends the whole group.
+// attempt runs one edit. It keeps an error of the edit in r.err and undoes the rows of the edit. It returns an error of
+// the store, which ends the whole group.
 func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	if r.err = r.ctx.Err(); r.err != nil {
 		return nil
@@ -156,8 +157,8 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	return edit.Undo()
 }
 
-// run calls the edit and Derive, and catches their panic: it must not take the other edits of the group with it, and
-// neither may a damaged row. Another fault of the store does: bbolt may have stopped in the middle of a write.
+// run calls the edit and Derive, and catches their panics: neither a panic nor a damaged row may end the other edits of
+// the group. It panics again for any other fault of the store, because bbolt may have stopped in the middle of a write.
 func (p *Publisher) run(r *request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -177,17 +178,17 @@ func (p *Publisher) run(r *request) (err error) {
 	return r.tx.finish()
 }
 
-// serving is a zone on its way into the snapshot.
-type serving struct {
-	nodes *zone.Nodes // nil: it is not served
-	batch *zone.Batch // changes of nodes; nil: none
-	soa   *rr.Set     // put last: every edit of the group steps the serial, and only the last step is seen
+// pendingZone collects what a group changes in one zone, until it is put into the snapshot.
+type pendingZone struct {
+	nodes *zone.Nodes // nil when the zone is not served
+	batch *zone.Batch // changes of nodes; nil when there are none
+	soa   *rr.Set     // put last: every edit of the group increments the serial, and only the last one is served
 }
 
-// serve brings a durable group into the snapshot.
+// serve puts a durable group into the snapshot.
 func (p *Publisher) serve(g *Group) {
 	now := p.Snapshot()
-	working := map[dnsname.Name]*serving{}
+	working := map[dnsname.Name]*pendingZone{}
 	for _, r := range g.edits {
 		if !r.committed {
 			continue
@@ -195,16 +196,16 @@ func (p *Publisher) serve(g *Group) {
 		for _, z := range r.tx.order {
 			n := working[z.zone.Name]
 			if n == nil {
-				n = &serving{nodes: now.ZoneOf(z.zone.Name)}
+				n = &pendingZone{nodes: now.ZoneOf(z.zone.Name)}
 				working[z.zone.Name] = n
 			}
 			begin := time.Now()
-			if err := p.next(n, z); errors.As(err, new(*store.DamagedError)) {
-				// A row of the zone that this edit did not write is damaged. The zone is served as it was.
+			if err := p.applyEdit(n, z); errors.As(err, new(*store.DamagedError)) {
+				// A row of the zone that this edit did not write is damaged: serve the zone as it was.
 				r.err = fmt.Errorf("zone %s: the change is stored but not served: %w", z.zone.Name, err)
 				p.opts.Log.Error("a change is stored but not served", "zone", z.zone.Name, "error", err)
 			} else if err != nil {
-				// This program has just written the rows: if it cannot read them, it must not go on.
+				// This program has just written these rows. If it cannot read them, it must stop.
 				panic(fmt.Sprintf("publish: zone %s was committed but cannot be served: %v", z.zone.Name, err))
 			}
 			if z.reload && !r.alone {
@@ -216,15 +217,15 @@ func (p *Publisher) serve(g *Group) {
 		}
 	}
 	if len(working) > 0 {
-		p.swap(with(now, working))
+		p.swap(withZones(now, working))
 	}
 	if p.opts.Committed != nil && len(g.Changes) > 0 {
 		p.opts.Committed(g.Changes)
 	}
 }
 
-// with returns a snapshot in which zones were replaced or removed.
-func with(s *zone.Snapshot, working map[dnsname.Name]*serving) *zone.Snapshot {
+// withZones returns a snapshot in which the given zones are replaced or removed.
+func withZones(s *zone.Snapshot, working map[dnsname.Name]*pendingZone) *zone.Snapshot {
 	var put []*zone.Nodes
 	var remove []dnsname.Name
 	for name, n := range working {
@@ -237,7 +238,7 @@ func with(s *zone.Snapshot, working map[dnsname.Name]*serving) *zone.Snapshot {
 	return s.With(put, remove)
 }
 
-func (n *serving) done() *zone.Nodes {
+func (n *pendingZone) done() *zone.Nodes {
 	if n.batch == nil {
 		return n.nodes
 	}
@@ -247,20 +248,20 @@ func (n *serving) done() *zone.Nodes {
 	return n.batch.Done()
 }
 
-// next brings an edit of a zone into n.
-func (p *Publisher) next(n *serving, z *zoneEdit) error {
+// applyEdit applies the edit of a zone to n.
+func (p *Publisher) applyEdit(n *pendingZone, z *zoneEdit) error {
 	switch {
 	case z.deleted:
 		delete(p.journal, z.zone.ID)
-		*n = serving{}
+		*n = pendingZone{}
 		return nil
 	case z.nodes != nil:
-		*n = serving{nodes: z.nodes}
+		*n = pendingZone{nodes: z.nodes}
 		return nil
 	case z.reload:
 		nodes, err := p.reload(z.zone.ID)
 		if err == nil {
-			*n = serving{nodes: nodes}
+			*n = pendingZone{nodes: nodes}
 		}
 		return err
 	}
@@ -280,7 +281,7 @@ func (p *Publisher) next(n *serving, z *zoneEdit) error {
 	return nil
 }
 
-// reload reads a zone from the store. It returns nil when a later edit of the same group has deleted the zone.
+// reload reads a zone from the store. It returns nil when a later edit of the same group deleted the zone.
 func (p *Publisher) reload(id uuid.UUID) (n *zone.Nodes, err error) {
 	err = p.View(func(v store.View) error {
 		cur, err := v.Zone(id)

@@ -7,18 +7,19 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Changed is what an edit has done to one zone since Derive was last asked about it.
+// Changed describes what an edit has changed in one zone since the last call of Derive.
 type Changed struct {
 	Zone    zone.Zone
-	Deleted bool              // the zone is gone, with all that was in it
-	Whole   bool              // too much to tell set by set: look at all of them
-	Sets    []store.SetChange // otherwise
+	Deleted bool              // the zone was deleted with all its record sets
+	Whole   bool              // too many sets changed to list them: read all sets of the zone
+	Sets    []store.SetChange // the changed sets, unless Deleted or Whole is set
 }
 
-// maxDerive bounds how often what is derived may have something derived from it in one edit.
+// maxDerive bounds how many times Derive is called for one edit. Derived changes can lead to more derived changes, and
+// two rules could lead to each other forever.
 const maxDerive = 32
 
-// derive asks Options.Derive what follows from the edit, until nothing more does.
+// derive calls Options.Derive until it makes no further changes.
 func (tx *Tx) derive() error {
 	if tx.p.opts.Derive == nil {
 		return nil
@@ -32,24 +33,24 @@ func (tx *Tx) derive() error {
 			return err
 		}
 	}
-	return fmt.Errorf("what follows from this change has no end after %d steps", maxDerive)
+	return fmt.Errorf("derived changes do not come to an end after %d steps", maxDerive)
 }
 
-// takeChanged is what happened since it was last called.
+// takeChanged returns the changes since its last call.
 func (tx *Tx) takeChanged() []Changed {
 	var out []Changed
 	for _, e := range tx.order {
 		switch {
-		case e.deleted && !e.told:
+		case e.deleted && !e.deletionSeen:
 			out = append(out, Changed{Zone: e.zone, Deleted: true})
-			e.told = true
+			e.deletionSeen = true
 		case e.deleted:
-		case e.freshWhole:
+		case e.unseenWhole:
 			out = append(out, Changed{Zone: e.zone, Whole: true})
-		case len(e.fresh) > 0:
-			out = append(out, Changed{Zone: e.zone, Sets: e.fresh})
+		case len(e.unseen) > 0:
+			out = append(out, Changed{Zone: e.zone, Sets: e.unseen})
 		}
-		e.fresh, e.freshWhole = nil, false
+		e.unseen, e.unseenWhole = nil, false
 	}
 	return out
 }

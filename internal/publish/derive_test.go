@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// mirror derives, of every TXT set in example.org, one of the same name in example.net.
+// mirror derives, from every TXT set in example.org, a set of the same name in example.net.
 func mirror(tx *publish.Tx, changed []publish.Changed) error {
 	to, err := tx.ZoneByName(dnsname.MustParse("example.net."))
 	if err != nil {
@@ -32,7 +32,8 @@ func mirror(tx *publish.Tx, changed []publish.Changed) error {
 			if err != nil {
 				return err
 			}
-			if _, err := tx.CreateSet(zone.RecordSet{Zone: to.ID, Name: name, Type: rr.TypeTXT, Data: s.After.Data}); err != nil {
+			if _, err := tx.CreateSet(zone.RecordSet{Zone: to.ID, Name: name, Type: rr.TypeTXT,
+				Data: s.After.Data}); err != nil {
 				return err
 			}
 		}
@@ -59,8 +60,9 @@ func TestDerive(t *testing.T) {
 	if err := commit(t, p, func(tx *publish.Tx) error {
 		_, err := tx.CreateSet(set(t, org.ID, "b.example.org.", "TXT", 60, "refuse"))
 		return err
-	}); err == nil || served(p, "example.org.", "b.example.org.", rr.TypeTXT) != "" || current(t, p, org.ID).Serial != serial {
-		t.Errorf("an edit that nothing can be derived of: %v", err)
+	}); err == nil || served(p, "example.org.", "b.example.org.", rr.TypeTXT) != "" ||
+		current(t, p, org.ID).Serial != serial {
+		t.Errorf("an edit whose derivation fails: %v", err)
 	}
 }
 
@@ -83,34 +85,34 @@ func TestDeriveEnds(t *testing.T) {
 		_, err := tx.CreateSet(set(t, z.ID, "a.example.org.", "TXT", 60, "x"))
 		return err
 	}); err == nil || served(p, "example.org.", "a.example.org.", rr.TypeTXT) != "" {
-		t.Errorf("a derivation without end: %v", err)
+		t.Errorf("a derivation that never ends: %v", err)
 	}
 }
 
-func TestDeriveTellsOfZones(t *testing.T) {
-	var told []publish.Changed
+func TestDeriveSeesZones(t *testing.T) {
+	var seen []publish.Changed
 	p := open(t, publish.Options{Derive: func(_ *publish.Tx, changed []publish.Changed) error {
-		told = append(told, changed...)
+		seen = append(seen, changed...)
 		return nil
 	}})
 	z := newZone(t, p, "example.org.")
-	if len(told) != 1 || len(told[0].Sets) < 2 {
-		t.Fatalf("told of a new zone with two sets: %+v", told)
+	if len(seen) != 1 || len(seen[0].Sets) < 2 {
+		t.Fatalf("seen of a new zone with two sets: %+v", seen)
 	}
-	told = nil
+	seen = nil
 	if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error {
 		return tx.ReplaceSets(z.ID, append(apexSets(t, "example.org."), set(t, z.ID, "x.example.org.", "A", 60, "192.0.2.1")))
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || !told[0].Whole {
-		t.Errorf("told of a replacement: %+v", told)
+	if len(seen) != 1 || !seen[0].Whole {
+		t.Errorf("seen of a replacement: %+v", seen)
 	}
-	told = nil
+	seen = nil
 	if err := commit(t, p, func(tx *publish.Tx) error { return tx.DeleteZone(z.ID) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || !told[0].Deleted {
-		t.Errorf("told of a deletion: %+v", told)
+	if len(seen) != 1 || !seen[0].Deleted {
+		t.Errorf("seen of a deletion: %+v", seen)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// refusingStore runs updates and then refuses to keep them, as a disk does that is full.
+// refusingStore runs updates and then refuses to keep them, like a full disk.
 type refusingStore struct {
 	store.Store
 	refuse bool
@@ -84,8 +84,8 @@ func TestOnDone(t *testing.T) {
 	}
 }
 
-// TestOnDonePanics checks that an edit which panics, in itself or in what is derived from it, panics in its caller and
-// is reported as not committed. The publisher goes on.
+// TestOnDonePanics checks an edit that panics, itself or in Derive. It must panic in its caller and be reported as not
+// committed, and the publisher must continue.
 func TestOnDonePanics(t *testing.T) {
 	derive := false
 	p := open(t, publish.Options{Derive: func(*publish.Tx, []publish.Changed) error {
@@ -120,7 +120,7 @@ func TestOnDonePanics(t *testing.T) {
 	}
 }
 
-// TestOnDoneGroup checks that no caller of a group goes on before the outcome of every edit of the group was reported.
+// TestOnDoneGroup checks that no caller of a group continues before the outcome of every edit of the group is reported.
 func TestOnDoneGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, publish.Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestFaultInEdit: when an edit reads a page that the disk no longer has, Commit returns the error of the store. It
-// does not panic in its caller, as it does for a mistake of the edit.
+// TestFaultInEdit checks an edit that reads a page that the file no longer has. Commit must return the error of the
+// store, and must not panic in its caller as it does for a bug in the edit.
 func TestFaultInEdit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, _ := runOn(t, openStore(t, path), publish.Options{})
@@ -32,7 +32,7 @@ func TestFaultInEdit(t *testing.T) {
 	}
 }
 
-// spoil changes a text in the file of a store that is in use.
+// spoil overwrites part of a text in the file of an open store.
 func spoil(t *testing.T, path, text string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -60,8 +60,8 @@ func spoil(t *testing.T, path, text string) {
 	}
 }
 
-// TestDamagedRow damages a record set on the disk under a running publisher. An edit that meets it fails alone, and a
-// change of the zone that must read it again leaves the zone served as it was.
+// TestDamagedRow damages a record set on the disk while a publisher runs. An edit that reads the row must fail alone. A
+// change that must load the whole zone again must leave the zone served as it was.
 func TestDamagedRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, _ := runOn(t, openStore(t, path), publish.Options{})
@@ -79,7 +79,7 @@ func TestDamagedRow(t *testing.T) {
 		done <- p.Commit(t.Context(), actor, func(*publish.Tx) error { close(held); <-release; return nil })
 	}()
 	<-held
-	go func() { // in the same group as the edit that meets the row, most of the time
+	go func() { // most of the time in the same group as the edit that reads the damaged row
 		done <- p.Commit(t.Context(), actor, func(tx *publish.Tx) error {
 			_, err := tx.CreateSet(set(t, z.ID, "new.example.org.", "A", 0, "192.0.2.1"))
 			return err
@@ -94,10 +94,10 @@ func TestDamagedRow(t *testing.T) {
 	}()
 	close(release)
 	if err := errors.Join(<-done, <-done); err != nil {
-		t.Errorf("edits beside the one that met the row: %v", err)
+		t.Errorf("edits beside the one that read the row: %v", err)
 	}
 	if err := <-meet; !errors.As(err, &damaged) {
-		t.Errorf("the edit that met the row: %v, want a DamagedError", err)
+		t.Errorf("the edit that read the row: %v, want a DamagedError", err)
 	}
 
 	var outcome []bool
@@ -126,7 +126,8 @@ func TestDamagedRow(t *testing.T) {
 		t.Errorf("the change is stored, but OnDone reported %v and After serial %d, want true and %d", outcome,
 			left.Serial, stored.Serial)
 	}
-	if served(p, "example.org.", "www.example.org.", rr.TypeTXT) == "" || served(p, "example.org.", "new.example.org.", rr.TypeA) == "" {
+	if served(p, "example.org.", "www.example.org.", rr.TypeTXT) == "" ||
+		served(p, "example.org.", "new.example.org.", rr.TypeA) == "" {
 		t.Error("names of the zone are no longer served")
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// heldStore is a store whose disk takes as long as the test likes.
+// heldStore is a store whose Update blocks until the test sends its outcome.
 type heldStore struct {
 	store.Store
-	disk chan error // the outcome of each Update; nil: success at once
-	full error      // when set, the store does not even begin
+	disk chan error // the outcome of each Update; nil means success at once
+	full error      // when set, Update fails before it calls its function
 }
 
 // Update implements store.Store.
@@ -35,7 +35,7 @@ func (h *heldStore) Update(fn func(store.Writer) error) error {
 	})
 }
 
-// caller is a Commit that runs beside the test.
+// caller is a Commit in a goroutine of its own.
 type caller struct {
 	err  error
 	done bool
@@ -49,15 +49,15 @@ func (c *caller) commit(p *publish.Publisher, fn func(*publish.Tx) error) {
 	synctest.Wait()
 }
 
-// TestGroup: edits that wait while another runs share its step. No Commit returns and nothing is served before the step
-// is durable; when it fails, it fails for all of them.
+// TestGroup checks that edits that wait while another one runs share its group. No Commit may return and nothing may be
+// served before the group is durable. When the Update fails, all of them fail.
 func TestGroup(t *testing.T) {
 	tests := []struct {
 		name    string
 		disk    error
-		want    error  // of the change, and of an edit after it that found nothing to change
-		refused error  // of an edit that the change stood in the way of
-		after   string // end of the address that is served
+		want    error  // result of the change, and of a later edit that found nothing to change
+		refused error  // result of an edit that the change conflicts with
+		after   string // last byte of the served address
 	}{
 		{"durable", nil, nil, store.ErrExists, "\xc0\x00\x02\x02"},
 		{"lost", store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable, "\xc0\x00\x02\x01"},
@@ -82,7 +82,7 @@ func TestGroup(t *testing.T) {
 				if got := served(p, "example.org.", "www.example.org.", rr.TypeA); !strings.HasSuffix(got, "\xc0\x00\x02\x01") {
 					t.Errorf("served before it was durable: %q", got)
 				}
-				h.disk <- tt.disk // once: they share a step
+				h.disk <- tt.disk // once, because the edits share an Update
 				synctest.Wait()
 				if !errors.Is(change.err, tt.want) || !errors.Is(same.err, tt.want) || !change.done || !same.done {
 					t.Errorf("Commit = %v and of the same again %v, want %v", change.err, same.err, tt.want)
@@ -98,8 +98,9 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeItRan: the store does not even begin. Commit returns its error, and the next Commit succeeds again.
-func TestRefusedBeforeItRan(t *testing.T) {
+// TestStoreRefusesToBegin checks an Update that fails before it calls its function. Commit must return the error, and
+// the next Commit must succeed.
+func TestStoreRefusesToBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, p, z := openHeld(t)
 		www := set(t, z.ID, "www.example.org.", "A", 0, "192.0.2.2")
@@ -115,7 +116,7 @@ func TestRefusedBeforeItRan(t *testing.T) {
 	})
 }
 
-// openHeld returns a publisher with a zone and an address in it.
+// openHeld returns a publisher with a zone that has one address.
 func openHeld(t *testing.T) (*heldStore, *publish.Publisher, zone.Zone) {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})

@@ -74,13 +74,14 @@ func TestReplace(t *testing.T) {
 		for i := range n {
 			sets = append(sets, set(t, z.ID, fmt.Sprintf("h%d.example.org.", i), "A", n, fmt.Sprintf("192.0.2.%d", i%250)))
 		}
-		if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
+		if err := p.CommitAlone(t.Context(), actor,
+			func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	replace(20)
 	first := changes(t, p, z.ID)[0]
-	if first.Whole || len(first.Sets) != 21 { // 20 new and the SOA
+	if first.Whole || len(first.Sets) != 21 { // 20 new sets and the SOA
 		t.Errorf("change: whole %v, %d sets, want 21", first.Whole, len(first.Sets))
 	}
 	stays := idOf(t, p, z.ID, "h2.example.org.")
@@ -102,7 +103,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("after shrinking: %d sets, %d records", now.Sets, now.Records)
 	}
 	if got := idOf(t, p, z.ID, "h2.example.org."); got != stays {
-		t.Errorf("a set that stayed changed its id from %s to %s", stays, got)
+		t.Errorf("a set that was not replaced changed its id from %s to %s", stays, got)
 	}
 	err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error {
 		return tx.ReplaceSets(z.ID, []zone.RecordSet{set(t, z.ID, "www.example.org.", "A", 0, "192.0.2.1")})
@@ -125,7 +126,8 @@ func idOf(t *testing.T, p *publish.Publisher, z uuid.UUID, name string) (id uuid
 	return id
 }
 
-// TestModel makes random edits, compares store and snapshot with a plain map after each, and again after a restart.
+// TestModel makes random edits. It compares store and snapshot with a plain map after each edit, and again after a
+// restart.
 func TestModel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, stop := start(t, path, publish.Options{JournalLimit: 20})
@@ -209,7 +211,8 @@ func compare(t *testing.T, p *publish.Publisher, id uuid.UUID, model map[string]
 	}
 }
 
-// A change keeps no more octets than a few batches have: ten thousand sets of 64 KiB would not fit the memory.
+// TestJournalKeepsNoLargeChange checks that a journal entry keeps at most the bytes of a few batches: ten thousand sets
+// of 64 KiB would not fit in memory.
 func TestJournalKeepsNoLargeChange(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
@@ -218,7 +221,8 @@ func TestJournalKeepsNoLargeChange(t *testing.T) {
 		err := commit(t, p, func(tx *publish.Tx) error {
 			for i := range sets {
 				name := dnsname.MustParse(fmt.Sprintf("n%d-%d.example.org.", sets, i))
-				if _, err := tx.CreateSet(zone.RecordSet{Zone: z.ID, Name: name, Type: rr.TypeTXT, Data: []string{text}}); err != nil {
+				if _, err := tx.CreateSet(zone.RecordSet{Zone: z.ID, Name: name, Type: rr.TypeTXT,
+					Data: []string{text}}); err != nil {
 					return err
 				}
 			}
@@ -233,7 +237,7 @@ func TestJournalKeepsNoLargeChange(t *testing.T) {
 	}
 }
 
-// TestJournalCut: a journal grows by a hundredth over its bound before it is cut to it, also over a restart.
+// TestJournalCut checks that a journal grows to a hundredth over its limit before it is cut, also over a restart.
 func TestJournalCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, stop := start(t, path, publish.Options{JournalLimit: 200})
@@ -244,7 +248,7 @@ func TestJournalCut(t *testing.T) {
 			t.Errorf("%d changes kept, want %d", got, n)
 		}
 	}
-	for i := 1; i <= 204; i++ { // with the creation of the zone that is 205
+	for i := 1; i <= 204; i++ { // 205 with the creation of the zone
 		if i == 100 {
 			stop()
 			p, _ = start(t, path, publish.Options{JournalLimit: 200})

@@ -12,12 +12,12 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// noWriter is a store.Writer that keeps nothing.
+// noWriter is a store.Writer that discards rows.
 type noWriter struct{ store.Writer }
 
 func (noWriter) Put(store.Table, []byte, []byte) error { return nil }
 
-// groupOf returns group 1 with the rows of another group and one more.
+// groupOf returns a group with number 1, the given rows, and one more row.
 func groupOf(rows []byte, table store.Table, key, value []byte) []byte {
 	r := store.Recorder{Writer: noWriter{}, Rows: rows}
 	if key != nil {
@@ -27,7 +27,7 @@ func groupOf(rows []byte, table store.Table, key, value []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// TestApplyMalformed: a group with rows that this program cannot read is refused before it is durable.
+// TestApplyMalformed checks that a group with rows that this program cannot read is refused before it is durable.
 func TestApplyMalformed(t *testing.T) {
 	var group []byte
 	original := openStore(t, filepath.Join(t.TempDir(), "db"))

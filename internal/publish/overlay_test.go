@@ -64,6 +64,6 @@ func TestOverlayAndZoneOfOneName(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, store.ErrExists) {
-		t.Errorf("an overlay in the place of a zone: %v", err)
+		t.Errorf("an overlay with the name of a zone: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// zonesOf returns the names of a project's zones at or below a name, and checks that as many are counted.
+// zonesOf returns the names of a project's zones at or below a name, and checks that CountZones agrees.
 func zonesOf(t *testing.T, p *publish.Publisher, project, below string) (names []string) {
 	t.Helper()
 	err := p.View(func(v store.View) error {
@@ -36,8 +36,8 @@ func zonesOf(t *testing.T, p *publish.Publisher, project, below string) (names [
 	return names
 }
 
-// The lists of zones by project follow every change of an owner, are taken back with an edit that fails, and are written
-// for a store of a build that had none.
+// TestZonesOfProject checks the lists of zones by project. They must follow every change of an owner, must be undone
+// with an edit that fails, and must be written for a store of an older version that had no lists.
 func TestZonesOfProject(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, stop := start(t, path, publish.Options{})
@@ -84,7 +84,7 @@ func TestZonesOfProject(t *testing.T) {
 	}
 }
 
-// fullOnce is a store on a disk that is full when the store is opened.
+// fullOnce is a store whose first Update fails because the disk is full.
 type fullOnce struct {
 	store.Store
 	full bool
@@ -98,8 +98,8 @@ func (s *fullOnce) Update(fn func(store.Writer) error) error {
 	return s.Store.Update(fn)
 }
 
-// A store without lists that cannot be given any when it is opened has all its zones in the lists and the quota
-// nevertheless, also when it takes changes later.
+// TestZonesOfProjectWithoutLists opens an older store whose lists cannot be written because the disk is full. Its zones
+// must still be listed and counted, also after later changes.
 func TestZonesOfProjectWithoutLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	p, stop := start(t, path, publish.Options{})
@@ -129,7 +129,7 @@ func TestZonesOfProjectWithoutLists(t *testing.T) {
 	want("b.example.", "c.example.")
 }
 
-// forgetOwners makes a store what an earlier build left.
+// forgetOwners removes the lists of zones by project, as an older version leaves a store.
 func forgetOwners(t *testing.T, path string) {
 	t.Helper()
 	st, err := boltstore.Open(path, boltstore.Options{})

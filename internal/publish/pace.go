@@ -2,64 +2,65 @@ package publish
 
 import "time"
 
-// Edits run one after the other, so a project whose edits take long could take all the time of the others. After an edit
-// that took longer than paceFree, the next edits of its project wait for paceFactor times as long, up to paceMost: other
-// projects have at least three quarters of the time. An edit that replaces a zone of a million records is long, and so is
-// a new TTL for it.
+// Edits run one after the other, so a project with long edits could take all the time of the other projects. After an
+// edit that took longer than paceFree, the next edits of its project wait paceFactor times as long, up to paceMax. So
+// other projects have at least three quarters of the time. Examples of long edits are the replacement of a zone of a
+// million records and a new TTL for such a zone.
 //
-// A project is paced only when another one made an edit in the last paceMemory: where one project works alone, nobody
-// gains when it waits. Edits of the server itself have no project and never wait.
+// A project is paced only when another project made an edit within the last paceMemory: while one project works alone,
+// nobody gains when it waits. Edits of the server itself have no project and never wait.
 const (
 	paceFree   = 2 * time.Millisecond
 	paceFactor = 3
-	paceMost   = 10 * time.Second
+	paceMax    = 10 * time.Second
 	paceMemory = time.Minute
 )
 
-// pace holds edits back. Only the committer uses it.
+// pace delays the edits of projects that used much time. Only the committer uses it.
 type pace struct {
-	held map[string]*held // projects that wait
-	off  bool             // the server is about to end
+	paused map[string]*pausedProject // projects that must wait
+	off    bool                      // set when the server stops: nothing waits any longer
 
-	project string    // of the last edit
-	at      time.Time // of the last edit
-	other   time.Time // of the last edit of another project
+	project   string    // project of the last edit
+	last      time.Time // time of the last edit
+	lastOther time.Time // time of the last edit of a project other than project
 }
 
-type held struct {
+// pausedProject is a project that must wait.
+type pausedProject struct {
 	until time.Time
-	edits []*request // in their order
+	edits []*request // waiting edits, in the order of their arrival
 }
 
-// charge notes that an edit of a project has taken so long.
+// charge records that an edit of a project took the given time.
 func (p *pace) charge(project string, took time.Duration, now time.Time) {
 	if project == "" {
 		return
 	}
 	if project != p.project {
-		p.project, p.other = project, p.at
+		p.project, p.lastOther = project, p.last
 	}
-	p.at = now
-	if took <= paceFree || p.other.IsZero() || now.Sub(p.other) > paceMemory {
+	p.last = now
+	if took <= paceFree || p.lastOther.IsZero() || now.Sub(p.lastOther) > paceMemory {
 		return
 	}
-	h := p.held[project]
+	h := p.paused[project]
 	if h == nil {
-		if p.held == nil {
-			p.held = map[string]*held{}
+		if p.paused == nil {
+			p.paused = map[string]*pausedProject{}
 		}
-		h = &held{}
-		p.held[project] = h
+		h = &pausedProject{}
+		p.paused[project] = h
 	}
 	if h.until.Before(now) {
 		h.until = now
 	}
-	h.until = h.until.Add(min(paceFactor*took, paceMost))
+	h.until = h.until.Add(min(paceFactor*took, paceMax))
 }
 
-// hold keeps an edit whose project waits, or reports that it may run.
+// hold queues an edit whose project must wait. It returns false when the edit may run now.
 func (p *pace) hold(r *request, now time.Time) bool {
-	h := p.held[r.actor.Project]
+	h := p.paused[r.actor.Project]
 	if h == nil || p.off || len(h.edits) == 0 && !now.Before(h.until) {
 		return false
 	}
@@ -67,13 +68,13 @@ func (p *pace) hold(r *request, now time.Time) bool {
 	return true
 }
 
-// due returns an edit that was held back and may run now, or nil.
+// due returns a queued edit that may run now, or nil.
 func (p *pace) due(now time.Time) *request {
-	for project, h := range p.held {
+	for project, h := range p.paused {
 		switch {
 		case now.Before(h.until) && !p.off:
 		case len(h.edits) == 0:
-			delete(p.held, project)
+			delete(p.paused, project)
 		default:
 			r := h.edits[0]
 			h.edits = h.edits[1:]
@@ -83,10 +84,10 @@ func (p *pace) due(now time.Time) *request {
 	return nil
 }
 
-// wait returns a channel that is ready when an edit that is held back may run; nil: there is none.
+// wait returns a channel that is ready when the first queued edit may run. It returns nil when no edit is queued.
 func (p *pace) wait() <-chan time.Time {
 	var first time.Time
-	for _, h := range p.held {
+	for _, h := range p.paused {
 		if len(h.edits) > 0 && (first.IsZero() || h.until.Before(first)) {
 			first = h.until
 		}
@@ -97,13 +98,13 @@ func (p *pace) wait() <-chan time.Time {
 	return time.After(time.Until(first))
 }
 
-// charge notes that an edit has kept the committer busy since begin.
+// charge records that an edit has kept the committer busy since begin.
 func (p *Publisher) charge(r *request, begin time.Time) {
 	now := time.Now()
 	p.pace.charge(r.actor.Project, now.Sub(begin), now)
 }
 
-// nextEdit returns an edit that may run now, or nil.
+// nextEdit returns an edit that may run now, or nil. It does not block.
 func (p *Publisher) nextEdit() *request {
 	if r := p.pace.due(time.Now()); r != nil {
 		return r

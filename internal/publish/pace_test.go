@@ -12,9 +12,9 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// A tenant sends edits that take a second each, many at a time. The changes of another tenant wait for one of them at
-// most, and more than half of them for none. A tenant that works alone never waits.
-func TestLongEditsLeaveTime(t *testing.T) {
+// TestLongEditsArePaced has a project send many edits at a time that take a second each. The changes of another project
+// must wait for at most one of them, and more than half of them for none. A project that works alone must never wait.
+func TestLongEditsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, publish.Options{})
 		write := func(project string, takes time.Duration) {
@@ -31,7 +31,7 @@ func TestLongEditsLeaveTime(t *testing.T) {
 			write("hostile", time.Second)
 		}
 		if took := time.Since(begin); took != 4*time.Second {
-			t.Errorf("four edits of a second took %v where nobody else made any", took)
+			t.Errorf("four edits of a second took %v while no other project made edits", took)
 		}
 		write("victim", 0)
 		var hostile sync.WaitGroup
@@ -47,13 +47,13 @@ func TestLongEditsLeaveTime(t *testing.T) {
 		}
 		slices.Sort(waited)
 		if p50, most := waited[50], waited[99]; p50 > 0 || most > time.Second {
-			t.Errorf("another tenant's changes waited %v (median) and %v (longest)", p50, most)
+			t.Errorf("the changes of another project waited %v (median) and %v (longest)", p50, most)
 		}
 		hostile.Wait()
 	})
 }
 
-// Edits that are held back when the server ends are committed before it does.
+// TestHeldEditsAreCommitted checks that edits that wait for their project are committed before the server stops.
 func TestHeldEditsAreCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := start(t, t.TempDir()+"/db", publish.Options{})
@@ -77,7 +77,7 @@ func TestHeldEditsAreCommitted(t *testing.T) {
 		stop()
 		all.Wait()
 		if took := time.Since(begin); took > 4*time.Second {
-			t.Errorf("the end took %v", took)
+			t.Errorf("stopping took %v", took)
 		}
 	})
 }

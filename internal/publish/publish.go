@@ -1,5 +1,9 @@
 // Package publish takes edits from every API, makes them durable in one ordered commit log, and serves them: when
 // Commit returns nil, the change is on the disk and in the answers.
+//
+// Start with Publisher.Commit in publish.go: it passes a Tx (tx.go) to the edit of the caller. The committer in
+// commit.go runs waiting edits as a group, writes the group with one Update of the store, and replaces the snapshot.
+// zoneedit.go steps serials and writes the journal; quota.go and pace.go limit what a project can use.
 package publish
 
 import (
@@ -20,33 +24,35 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Options of a Publisher; the zero value works.
+// Options configures a Publisher. The zero value works.
 type Options struct {
-	Log *slog.Logger // default: none
+	Log *slog.Logger // discards messages by default
 
-	// JournalLimit is how many changes the history of a zone keeps, and at times a hundredth more; default
-	// DefaultJournalLimit. JournalSets is how many record sets one change may touch before the history keeps its fact
-	// alone; default 10,000, because a journal entry is one row.
+	// JournalLimit is how many changes the journal of a zone keeps; it can be a hundredth longer for a time. The default
+	// is DefaultJournalLimit.
+	//
+	// JournalSets is the largest number of record sets that the journal lists for one change. Of a larger change it keeps
+	// only the fact. The default is 10,000, because a journal entry is one row.
 	JournalLimit int
 	JournalSets  int
 
-	// Derive, when set, is called inside each edit with what the edit changed, and may change more: that becomes part of
-	// the edit, and Derive is called with it too. It must be quick and must not block: every other edit waits for it.
+	// Derive, when set, is called inside each edit with the changes of the edit, and may make further changes. They become
+	// part of the edit, and Derive is called with them too. Derive must be quick and must not block: all other edits wait
+	// for it.
 	Derive func(*Tx, []Changed) error
 
-	// BeforeDurable, when set, is called once for each group, after its edits ran and before it is made durable. When it
-	// returns an error, nothing of the group is kept, and the callers get that error. A group that it accepts can still
-	// fail, when the store refuses. Without it the rows of groups are not recorded.
+	// BeforeDurable, when set, is called once for each group, after its edits ran and before the group is durable. When it
+	// returns an error, nothing of the group is kept and the callers get that error. A group that it accepts can still
+	// fail in the store. Rows of groups are recorded only when BeforeDurable is set.
 	BeforeDurable func(*Group) error
 
-	// Quotas are for projects that have none of their own; the zero value is no limit.
+	// Quotas apply to projects that have no quotas of their own. The zero value means no limits.
 	Quotas Quotas
 
-	// Full, when set, reports whether zones may not grow because the memory of the process is full.
+	// Full, when set, reports whether the memory of the process is full. Zones cannot grow then.
 	Full func() bool
 
-	// Committed, when set, is called with the changes of each group once it is served, before Commit returns to the
-	// callers.
+	// Committed, when set, is called with the changes of each group after the group is served and before Commit returns.
 	Committed func([]store.Change)
 }
 
@@ -58,39 +64,40 @@ type Publisher struct {
 	store   store.Store
 	opts    Options
 	snap    atomic.Pointer[zone.Snapshot]
-	swapped atomic.Int64 // when snap was last replaced, unix nanoseconds
+	swapped atomic.Int64 // time at which snap was last replaced, in Unix nanoseconds
 	queue   chan *request
-	done    chan struct{} // closed when Run has ended
+	done    chan struct{} // closed when Run returns
 	stats   *stats
 
 	versions versions
 
-	journal map[uuid.UUID]int // entries in each zone's journal; only the committer touches it
+	journal map[uuid.UUID]int // journal length of zones that were counted; only the committer uses it
 	pace    pace
 
 	mu     sync.Mutex // guards closed
 	closed bool
 }
 
+// request is one call of Commit, CommitAlone or Apply, on its path through the committer.
 type request struct {
 	ctx   context.Context
 	actor store.Actor
 	fn    func(*Tx) error
-	alone bool // runs in a group of its own, and is undone only with it
+	alone bool // the edit runs in a group of its own; a failure undoes the group, not single rows
 
-	decided *decided // of Apply; then there is no fn
-	tx      *Tx
-	panic   any
-	done    chan struct{}
+	replay *replayedGroup // the group of Apply, which has no fn
+	tx     *Tx
+	panic  any
+	done   chan struct{}
 
 	committed bool  // the edit is durable, or it did not fail and had nothing to write
 	err       error // the result of Commit; a durable edit has one when its zone could not be loaded to be served
 }
 
-// groupLimit bounds how many waiting edits one fsync carries, and so how long the first of them waits.
+// groupLimit bounds how many waiting edits one fsync covers, and so how long the first of them waits.
 const groupLimit = 256
 
-// Open reads all zones of a store. Commits begin with Run.
+// Open opens a publisher on a store and loads all zones. It commits nothing until Run is called.
 func Open(st store.Store, opts Options) (*Publisher, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -108,7 +115,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 		return nil, err
 	}
 	p.swap(zone.NewSnapshot(zones...))
-	debug.FreeOSMemory() // loading a million names needs memory that Go would keep for minutes
+	debug.FreeOSMemory() // loading a million names needs memory that Go would otherwise keep for minutes
 	return p, nil
 }
 
@@ -136,7 +143,7 @@ func loadZone(v store.View, z zone.Zone) (*zone.Nodes, error) {
 			return nil, fmt.Errorf("load zone %s: %w", z.Name, err)
 		}
 		if s.Expired {
-			return zone.NewNodes(z.ID, z.Name), nil // without an SOA, so that the answer is SERVFAIL
+			return zone.NewNodes(z.ID, z.Name), nil // without an SOA record, so that the answer is SERVFAIL
 		}
 	}
 	if err := v.Served(z, l.Add); err != nil {
@@ -145,7 +152,7 @@ func loadZone(v store.View, z zone.Zone) (*zone.Nodes, error) {
 	return l.Done(), nil
 }
 
-// Snapshot returns what is served now.
+// Snapshot returns the zones that are served now.
 func (p *Publisher) Snapshot() *zone.Snapshot { return p.snap.Load() }
 
 func (p *Publisher) swap(s *zone.Snapshot) {
@@ -153,12 +160,12 @@ func (p *Publisher) swap(s *zone.Snapshot) {
 	p.swapped.Store(time.Now().UnixNano())
 }
 
-// View reads the store at one moment.
+// View calls fn with a consistent view of the store.
 func (p *Publisher) View(fn func(store.View) error) error {
 	return p.store.View(func(r store.Reader) error { return fn(store.NewView(r)) })
 }
 
-// Read returns what fn reads from the store at one moment.
+// Read returns the result of fn, which reads from a consistent view of the store.
 func Read[T any](p *Publisher, fn func(store.View) (T, error)) (out T, err error) {
 	err = p.View(func(v store.View) (err error) {
 		out, err = fn(v)
@@ -170,12 +177,12 @@ func Read[T any](p *Publisher, fn func(store.View) (T, error)) (out T, err error
 // Backup writes a consistent copy of the store while it is in use.
 func (p *Publisher) Backup(w io.Writer) error { return p.store.Backup(w) }
 
-// ErrClosed says that the program is about to end and takes no further changes.
+// ErrClosed reports that the server is shutting down and takes no further changes.
 var ErrClosed = fmt.Errorf("shutting down: %w", store.ErrUnavailable)
 
-// Commit runs fn, which reads and writes through its Tx as if it were alone, and makes what it wrote durable and
-// served. When fn returns an error nothing of it is kept, and Commit returns that error. When ctx ends first, fn does
-// not run; once it has run, Commit waits for the outcome and returns it.
+// Commit runs fn and makes its writes durable and served. fn reads and writes through its Tx as if no other edit ran.
+// When fn returns an error, none of its writes is kept, and Commit returns that error. When ctx ends before fn runs, fn
+// does not run; once fn has run, Commit waits for the outcome and returns it.
 func (p *Publisher) Commit(ctx context.Context, actor store.Actor, fn func(*Tx) error) error {
 	return p.submit(&request{ctx: ctx, actor: actor, fn: fn, done: make(chan struct{})})
 }
@@ -198,18 +205,18 @@ func (p *Publisher) submit(r *request) error {
 	case <-r.done:
 	case <-p.done:
 		select {
-		case <-r.done: // both are ready: the outcome is known
+		case <-r.done: // both channels are ready: return the outcome of the edit
 		default:
 			return ErrClosed
 		}
 	}
 	if r.panic != nil {
-		panic(r.panic) // in the goroutine that called Commit, where its owner can see it
+		panic(r.panic) // in the goroutine that called Commit, so that its stack shows the caller
 	}
 	return r.err
 }
 
-// Run commits edits until ctx ends. Then it commits the edits that are still waiting, and returns.
+// Run commits edits until ctx ends. Then it commits the edits that still wait, and returns.
 func (p *Publisher) Run(ctx context.Context) error {
 	defer close(p.done)
 	for {
@@ -228,7 +235,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.closed = true
 			p.mu.Unlock()
 			p.pace.off = true
-			for r := p.nextEdit(); r != nil; r = p.nextEdit() { // only Run takes from the queue
+			for r := p.nextEdit(); r != nil; r = p.nextEdit() { // the loop ends, because nothing else takes from the queue
 				p.commit(r)
 			}
 			return nil
@@ -236,7 +243,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	}
 }
 
-// Check reports whether the store can be read.
+// Check returns an error when the store cannot be read.
 func (p *Publisher) Check() error {
 	return p.View(func(v store.View) error {
 		_, err := v.Zone(uuid.Nil)

@@ -32,7 +32,7 @@ func start(t *testing.T, path string, opts publish.Options) (p *publish.Publishe
 	return run(t, st, opts)
 }
 
-// run starts a publisher on a store, which stop closes.
+// run starts a publisher on a store. stop also closes the store.
 func run(t *testing.T, st store.Store, opts publish.Options) (p *publish.Publisher, stop func()) {
 	t.Helper()
 	p, err := publish.Open(st, opts)
@@ -88,12 +88,13 @@ func commit(t *testing.T, p *publish.Publisher, fn func(*publish.Tx) error) erro
 	return p.Commit(t.Context(), actor, fn)
 }
 
-// newZone makes a zone with SOA and NS.
+// newZone creates a zone with SOA and NS.
 func newZone(t *testing.T, p *publish.Publisher, name string) zone.Zone {
 	t.Helper()
 	var z zone.Zone
 	err := commit(t, p, func(tx *publish.Tx) (err error) {
-		z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Kind: zone.Primary, TTL: 300, Project: "p"}, apexSets(t, name)...)
+		z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Kind: zone.Primary, TTL: 300, Project: "p"},
+			apexSets(t, name)...)
 		return err
 	})
 	if err != nil {
@@ -109,7 +110,7 @@ func apexSets(t *testing.T, name string) []zone.RecordSet {
 	}
 }
 
-// served is the wire form of a set in the snapshot, "" when there is none.
+// served returns the wire form of a set in the snapshot, or "".
 func served(p *publish.Publisher, zoneName, name string, typ rr.Type) string {
 	n := dnsname.MustParse(name)
 	z := p.Snapshot().ZoneOf(dnsname.MustParse(zoneName))
@@ -140,7 +141,7 @@ func TestCommitServes(t *testing.T) {
 		t.Errorf("serial of a new zone is %d, want about %d", z.Serial, before)
 	}
 	serial := z.Serial
-	for i := range 3 { // within one second: the serial steps all the same
+	for i := range 3 { // within one second, in which the serial must grow nevertheless
 		err := commit(t, p, func(tx *publish.Tx) error {
 			_, err := tx.CreateSet(set(t, z.ID, fmt.Sprintf("h%d.example.org.", i), "A", 60, "192.0.2.1"))
 			return err
@@ -173,7 +174,7 @@ func TestNoChangeNoSerial(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := current(t, p, z.ID)
-	a.Data[0], a.Data[1] = a.Data[1], a.Data[0] // another order is the same set
+	a.Data[0], a.Data[1] = a.Data[1], a.Data[0] // the same set in another order
 	var got zone.RecordSet
 	if err := commit(t, p, func(tx *publish.Tx) (err error) { got, err = tx.UpdateSet(a); return err }); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestNoChangeNoSerial(t *testing.T) {
 	if now := current(t, p, z.ID); now.Serial != was.Serial || got.Version != 2 {
 		t.Errorf("a description moved the serial from %d to %d, or not the version: %d", was.Serial, now.Serial, got.Version)
 	}
-	// Made and removed in one edit: nothing happened.
+	// A set that is created and deleted in one edit changes nothing.
 	err := commit(t, p, func(tx *publish.Tx) error {
 		s, err := tx.CreateSet(set(t, z.ID, "x.example.org.", "A", 0, "192.0.2.1"))
 		if err != nil {
@@ -251,7 +252,8 @@ func TestAllOrNothing(t *testing.T) {
 			if now := current(t, p, z.ID); now.Serial != was.Serial || now.Sets != was.Sets {
 				t.Errorf("a refused edit changed the zone: %+v", now)
 			}
-			if served(p, "example.org.", "a.example.org.", rr.TypeA)+served(p, "example.org.", "b.example.org.", rr.TypeA) != "" {
+			if served(p, "example.org.", "a.example.org.", rr.TypeA)+
+				served(p, "example.org.", "b.example.org.", rr.TypeA) != "" {
 				t.Error("a refused edit is served")
 			}
 		})
@@ -262,7 +264,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestTurnCNAMEIntoA shows that rules are about the state a batch leaves, not the way there.
+// TestTurnCNAMEIntoA checks that the rules apply to the state that a batch leaves, not to the states between its steps.
 func TestTurnCNAMEIntoA(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
@@ -281,13 +283,14 @@ func TestTurnCNAMEIntoA(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if served(p, "example.org.", "www.example.org.", rr.TypeA) == "" || served(p, "example.org.", "www.example.org.", rr.TypeCNAME) != "" {
+	if served(p, "example.org.", "www.example.org.", rr.TypeA) == "" ||
+		served(p, "example.org.", "www.example.org.", rr.TypeCNAME) != "" {
 		t.Error("the batch is not what is served")
 	}
 }
 
-// TestNeighbours runs many edits at once, one in three of which fails or panics: the others must not notice.
-func TestNeighbours(t *testing.T) {
+// TestFailedEditsLeaveOthers runs many edits at once, of which a third fails or panics. The others must succeed.
+func TestFailedEditsLeaveOthers(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
 	var wg sync.WaitGroup

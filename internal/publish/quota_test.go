@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// wantQuota fails the test unless err is about a quota of a resource.
+// wantQuota fails the test unless err is a QuotaError for the resource.
 func wantQuota(t *testing.T, what string, err error, resource string) {
 	t.Helper()
 	q, ok := errors.AsType[*publish.QuotaError](err)
@@ -23,11 +23,12 @@ func wantQuota(t *testing.T, what string, err error, resource string) {
 	}
 }
 
-// create makes a zone of a project.
+// create creates a zone of a project.
 func create(t *testing.T, p *publish.Publisher, project, name string, kind zone.Kind) (z zone.Zone, err error) {
 	t.Helper()
 	err = commit(t, p, func(tx *publish.Tx) (err error) {
-		z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Project: project, Kind: kind, TTL: 60}, apexSets(t, name)...)
+		z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Project: project, Kind: kind, TTL: 60},
+			apexSets(t, name)...)
 		return err
 	})
 	return z, err
@@ -35,7 +36,8 @@ func create(t *testing.T, p *publish.Publisher, project, name string, kind zone.
 
 func TestQuotas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
-	p, stop := start(t, path, publish.Options{Quotas: publish.Quotas{Zones: 2, ZoneRecordsets: 4, ZoneRecords: 6, RecordsetRecords: 3, APIExportSize: -1}})
+	p, stop := start(t, path, publish.Options{Quotas: publish.Quotas{Zones: 2, ZoneRecordsets: 4, ZoneRecords: 6,
+		RecordsetRecords: 3, APIExportSize: -1}})
 	z, err := create(t, p, "p", "a.test.", zone.Primary)
 	if err != nil {
 		t.Fatal(err)
@@ -46,15 +48,18 @@ func TestQuotas(t *testing.T) {
 	if err := put(set(t, z.ID, "w.a.test.", "A", 0, "192.0.2.1", "192.0.2.2")); err != nil {
 		t.Fatal(err)
 	}
-	wantQuota(t, "a set of 4", put(set(t, z.ID, "x.a.test.", "A", 0, "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")), "recordset_records")
-	wantQuota(t, "3 records more", put(set(t, z.ID, "x.a.test.", "A", 0, "192.0.2.1", "192.0.2.2", "192.0.2.3")), "zone_records")
+	wantQuota(t, "a set of 4", put(set(t, z.ID, "x.a.test.", "A", 0, "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")),
+		"recordset_records")
+	wantQuota(t, "3 records more", put(set(t, z.ID, "x.a.test.", "A", 0, "192.0.2.1", "192.0.2.2", "192.0.2.3")),
+		"zone_records")
 	if err := put(set(t, z.ID, "x.a.test.", "A", 0, "192.0.2.1")); err != nil {
 		t.Fatal(err)
 	}
 	wantQuota(t, "a fifth set", put(set(t, z.ID, "y.a.test.", "A", 0, "192.0.2.1")), "zone_recordsets")
 	wantQuota(t, "80 kB", commit(t, p, func(tx *publish.Tx) error {
 		for _, name := range []string{"w.a.test.", "x.a.test."} {
-			if _, err := tx.UpdateSet(zone.RecordSet{Zone: z.ID, Name: dnsname.MustParse(name), Type: rr.TypeA, Data: []string{strings.Repeat("x", 40_000)}}); err != nil {
+			if _, err := tx.UpdateSet(zone.RecordSet{Zone: z.ID, Name: dnsname.MustParse(name), Type: rr.TypeA,
+				Data: []string{strings.Repeat("x", 40_000)}}); err != nil {
 				return err
 			}
 		}
@@ -68,28 +73,33 @@ func TestQuotas(t *testing.T) {
 	wantQuota(t, "a replacement", p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error {
 		return tx.ReplaceSets(z.ID, append(apexSets(t, "a.test."), many...))
 	}), "zone_recordsets")
-	if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { // an administrator's
+	if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { // as an administrator
 		tx.LiftQuotas()
 		return tx.ReplaceSets(z.ID, append(apexSets(t, "a.test."), many...))
 	}); err != nil {
 		t.Error(err)
 	}
-	// A zone that is larger can be changed, and shrink.
+	// A zone that exceeds its quota can be changed, and can shrink.
 	change := set(t, z.ID, "h0.a.test.", "A", 0, "192.0.2.9")
 	if err := commit(t, p, func(tx *publish.Tx) error { _, err := tx.UpdateSet(change); return err }); err != nil {
 		t.Errorf("a change of a zone beyond its quota: %v", err)
 	}
-	if err := commit(t, p, func(tx *publish.Tx) error { return tx.DeleteSet(z.ID, change.Name, change.Type) }); err != nil {
+	if err := commit(t, p, func(tx *publish.Tx) error {
+		return tx.DeleteSet(z.ID, change.Name, change.Type)
+	}); err != nil {
 		t.Errorf("a deletion in a zone beyond its quota: %v", err)
 	}
-	wantQuota(t, "growth of a zone beyond its quota", put(set(t, z.ID, "y.a.test.", "A", 0, "192.0.2.1")), "zone_recordsets")
+	wantQuota(t, "growth of a zone beyond its quota", put(set(t, z.ID, "y.a.test.", "A", 0, "192.0.2.1")),
+		"zone_recordsets")
 
-	stop() // the counts are in the store
-	p, _ = start(t, path, publish.Options{Quotas: publish.Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: 0, RecordsetRecords: 20, APIExportSize: -1}})
+	stop() // a restart, to check that the counts are in the store
+	p, _ = start(t, path, publish.Options{Quotas: publish.Quotas{Zones: -1, ZoneRecordsets: -1, ZoneRecords: 0,
+		RecordsetRecords: 20, APIExportSize: -1}})
 	wantQuota(t, "after a restart", put(set(t, z.ID, "y.a.test.", "A", 0, "192.0.2.1")), "zone_records")
 }
 
-// TestZonesQuota counts zones that are made, deleted and given away, in one edit or several, and when a group fails.
+// TestZonesQuota counts zones that are created, deleted and transferred, in one edit or several, and when a group
+// fails.
 func TestZonesQuota(t *testing.T) {
 	q := publish.Quotas{Zones: 2, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: -1, APIExportSize: -1}
 	p := open(t, publish.Options{Quotas: q})
@@ -103,22 +113,26 @@ func TestZonesQuota(t *testing.T) {
 	if _, err := create(t, p, "q", "c.test.", zone.Primary); err != nil {
 		t.Errorf("another project's first zone: %v", err)
 	}
-	if err := commit(t, p, func(tx *publish.Tx) error { _, err := tx.Overlay(dnsname.MustParse("o.test.")); return err }); err != nil {
+	if err := commit(t, p, func(tx *publish.Tx) error {
+		_, err := tx.Overlay(dnsname.MustParse("o.test."))
+		return err
+	}); err != nil {
 		t.Errorf("an overlay: %v", err)
 	}
 	give := func(z zone.Zone, to string) error {
 		return commit(t, p, func(tx *publish.Tx) error { z.Project = to; _, err := tx.UpdateZone(z); return err })
 	}
 	if err := give(a, "q"); err != nil {
-		t.Errorf("give to a project with one zone: %v", err)
+		t.Errorf("transfer to a project with one zone: %v", err)
 	}
 	wantQuota(t, "give to a project with two zones", give(b, "q"), "zones")
-	if err := commit(t, p, func(tx *publish.Tx) error { // in the place of one that goes
+	if err := commit(t, p, func(tx *publish.Tx) error { // replaces a zone that the same edit deletes
 		if err := tx.DeleteZone(b.ID); err != nil {
 			return err
 		}
 		for _, name := range []string{"d.test.", "e.test."} {
-			if _, err := tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Project: "p", Kind: zone.Primary, TTL: 60}, apexSets(t, name)...); err != nil {
+			if _, err := tx.CreateZone(zone.Zone{Name: dnsname.MustParse(name), Project: "p", Kind: zone.Primary, TTL: 60},
+				apexSets(t, name)...); err != nil {
 				return err
 			}
 		}
@@ -128,7 +142,9 @@ func TestZonesQuota(t *testing.T) {
 	}
 	_, err = create(t, p, "p", "f.test.", zone.Primary)
 	wantQuota(t, "a third zone after others came and went", err, "zones")
-	if err := commit(t, p, func(tx *publish.Tx) error { return tx.PutObject(store.KindQuota, "p", map[string]int{"zones": 3}) }); err != nil {
+	if err := commit(t, p, func(tx *publish.Tx) error {
+		return tx.PutObject(store.KindQuota, "p", map[string]int{"zones": 3})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := create(t, p, "p", "f.test.", zone.Primary); err != nil {
@@ -136,9 +152,10 @@ func TestZonesQuota(t *testing.T) {
 	}
 }
 
-// TestQuotaOfNewOwner: a zone that is given away must fit the quotas of its new owner.
+// TestQuotaOfNewOwner checks that a transferred zone must fit the quotas of its new owner.
 func TestQuotaOfNewOwner(t *testing.T) {
-	p := open(t, publish.Options{Quotas: publish.Quotas{Zones: -1, ZoneRecordsets: 2, ZoneRecords: -1, RecordsetRecords: -1, APIExportSize: -1}})
+	p := open(t, publish.Options{Quotas: publish.Quotas{Zones: -1, ZoneRecordsets: 2, ZoneRecords: -1,
+		RecordsetRecords: -1, APIExportSize: -1}})
 	if err := commit(t, p, func(tx *publish.Tx) error {
 		return tx.PutObject(store.KindQuota, "large", map[string]int{"zone_recordsets": -1})
 	}); err != nil {
@@ -161,7 +178,7 @@ func TestQuotaOfNewOwner(t *testing.T) {
 	}), "zone_recordsets")
 }
 
-// TestFullMemory: when the memory is full, zones may shrink and change, and not grow.
+// TestFullMemory checks that zones can shrink and change, but cannot grow, when the memory is full.
 func TestFullMemory(t *testing.T) {
 	full := false
 	p := open(t, publish.Options{Full: func() bool { return full }})

@@ -15,23 +15,24 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// CommitAlone is Commit for edits of very many record sets: it shares its step with no other edit, needs no memory for
-// taking rows back, and gives the memory it did need back to the system.
+// CommitAlone is Commit for an edit of very many record sets. The edit shares its group with no other edit, keeps
+// nothing in memory to undo single rows, and returns its memory to the operating system.
 func (p *Publisher) CommitAlone(ctx context.Context, actor store.Actor, fn func(*Tx) error) error {
 	err := p.submit(&request{ctx: ctx, actor: actor, fn: fn, alone: true, done: make(chan struct{})})
 	debug.FreeOSMemory()
 	return err
 }
 
-// keyed is a record set of a replacement under its key in the store.
+// keyed is a stored record set with its row key.
 type keyed struct {
 	key []byte
 	set *zone.RecordSet
 }
 
-// ReplaceSorted makes at most count sets the whole content of a zone: absent ones are deleted, equal ones stay as they
-// are, with their ids. They come in canonical order of names, then by type, with their data as in rr.Set, and none of
-// them is kept: a million take 600 MB. It is for CommitAlone. Ids, versions and times are set here.
+// ReplaceSorted replaces the whole content of a zone with at most count record sets. It deletes sets that are not among
+// them, and leaves equal sets unchanged, with their IDs. The sets must be in canonical order of names, then ordered by
+// type, with their data as in rr.Set. ReplaceSorted does not keep them, because a million sets take 600 MB. It sets
+// IDs, versions and times. Call it inside CommitAlone.
 func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.RecordSet]) error {
 	e, err := tx.zone(zoneID)
 	if err != nil {
@@ -42,22 +43,22 @@ func (tx *Tx) ReplaceSorted(zoneID uuid.UUID, count int, sets iter.Seq[zone.Reco
 		return err
 	}
 	before := len(e.sets) + e.count
-	m := merger{tx: tx, e: e, num: first}
+	m := merger{tx: tx, e: e, nextNum: first}
 	err = m.merge(sets)
 	e.reload = e.reload || len(e.sets)+e.count > before
 	return err
 }
 
-// merger walks what there is and what there shall be side by side.
+// merger merges the existing sets of a zone with the new ones: it reads both in the same order, side by side.
 type merger struct {
-	tx   *Tx
-	e    *zoneEdit
-	have []keyed         // the next sets that there are
-	last *zone.RecordSet // the last of them; nil: none was read yet
-	end  bool            // there are none behind last
-	num  uint64          // of the next new set
-	name []zone.RecordSet
-	apex bool // was seen
+	tx       *Tx
+	e        *zoneEdit
+	existing []keyed          // the next existing sets
+	last     *zone.RecordSet  // the last existing set that was read; nil before the first read
+	eof      bool             // there are no existing sets after last
+	nextNum  uint64           // number of the next new set
+	name     []zone.RecordSet // new sets of the current name
+	apex     bool             // the new sets include the apex
 }
 
 func (m *merger) merge(sets iter.Seq[zone.RecordSet]) error {
@@ -84,7 +85,8 @@ func (m *merger) merge(sets iter.Seq[zone.RecordSet]) error {
 	return m.deleteBefore(nil)
 }
 
-// check is zone.Check of one name. What was written of it by then is taken back with the whole step.
+// check checks the new sets of one name. When it fails, CommitAlone undoes the rows already written together with the
+// group.
 func (m *merger) check() error {
 	apex, name := m.e.zone.Name, m.name[0].Name
 	if err := zone.Check(apex, name, m.name); err != nil {
@@ -100,34 +102,34 @@ func (m *merger) check() error {
 	return nil
 }
 
-// put writes a set that there shall be, and deletes those before it that there shall not.
+// put writes a new set, and deletes the existing sets before it that are not among the new ones.
 func (m *merger) put(s *zone.RecordSet) error {
-	if len(m.have) > 0 || !m.end {
+	if len(m.existing) > 0 || !m.eof {
 		key := store.SetKey(s.Zone, s.Name, s.Type)
 		if err := m.deleteBefore(key); err != nil {
 			return err
 		}
-		if len(m.have) > 0 && bytes.Equal(m.have[0].key, key) {
-			was := m.have[0].set
-			m.have = m.have[1:]
+		if len(m.existing) > 0 && bytes.Equal(m.existing[0].key, key) {
+			was := m.existing[0].set
+			m.existing = m.existing[1:]
 			return m.tx.replaceSet(m.e, was, s)
 		}
 	}
-	m.num++
-	return m.tx.addNumbered(m.e, s, m.num-1)
+	m.nextNum++
+	return m.tx.addNumbered(m.e, s, m.nextNum-1)
 }
 
-// deleteBefore deletes what there is before a key; nil is the end.
+// deleteBefore deletes the existing sets before a key; nil stands for the end of the zone.
 func (m *merger) deleteBefore(key []byte) error {
 	for {
 		if err := m.read(); err != nil {
 			return err
 		}
-		if len(m.have) == 0 || key != nil && bytes.Compare(m.have[0].key, key) >= 0 {
+		if len(m.existing) == 0 || key != nil && bytes.Compare(m.existing[0].key, key) >= 0 {
 			return nil
 		}
-		s := m.have[0].set
-		m.have = m.have[1:]
+		s := m.existing[0].set
+		m.existing = m.existing[1:]
 		m.e.bulkChange(s, nil, m.tx.p.opts.JournalSets)
 		if err := m.tx.edit.DeleteSet(*s); err != nil {
 			return err
@@ -135,22 +137,22 @@ func (m *merger) deleteBefore(key []byte) error {
 	}
 }
 
-// chunk is how many of the sets that there are a merger has in memory.
-const chunk = 1000
+// mergeChunk is how many existing sets a merger holds in memory.
+const mergeChunk = 1000
 
-// read reads the next sets that there are, when there is none left of those before. No set that was put is among them:
-// one that is behind last is put after this.
+// read reads the next existing sets when none is left in memory. It never returns a set that this merge has put: sets
+// after m.last are put only after read has passed them.
 func (m *merger) read() error {
-	if len(m.have) > 0 || m.end {
+	if len(m.existing) > 0 || m.eof {
 		return nil
 	}
-	m.have = nil // the journal may keep sets of the last chunk
+	m.existing = nil // a new slice, because the journal may keep sets of the last chunk
 	err := m.tx.ZoneSetsByName(m.e.zone.ID, m.last, false, func(s zone.RecordSet) (bool, error) {
-		m.have = append(m.have, keyed{store.SetKey(s.Zone, s.Name, s.Type), &s})
+		m.existing = append(m.existing, keyed{store.SetKey(s.Zone, s.Name, s.Type), &s})
 		m.last = &s
-		return len(m.have) < chunk, nil
+		return len(m.existing) < mergeChunk, nil
 	})
-	m.end = len(m.have) < chunk
+	m.eof = len(m.existing) < mergeChunk
 	return err
 }
 
@@ -158,8 +160,8 @@ func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
 	added := s
 	if e.count+len(e.sets) < tx.p.opts.JournalSets {
-		s.ID = tx.edit.SetID(num) // the journal wants it; it costs too much to make a million for nobody
-		added = new(*s)           // and keeps it, while s is used again
+		s.ID = tx.edit.SetID(num) // only for the journal: computing a million IDs costs too much
+		added = new(*s)           // a copy, because the journal keeps it and the caller uses s again
 	}
 	e.bulkChange(nil, added, tx.p.opts.JournalSets)
 	return tx.edit.PutNumbered(*s, num)
@@ -167,14 +169,14 @@ func (tx *Tx) addNumbered(e *zoneEdit, s *zone.RecordSet, num uint64) error {
 
 func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 	if s.Type == rr.TypeSOA && len(s.Data) == 1 && len(was.Data) == 1 && e.zone.Kind != zone.Secondary {
-		s.Data[0] = zone.WithSerial(s.Data[0], e.before.Serial) // the serial is ours to step
+		s.Data[0] = zone.WithSerial(s.Data[0], e.before.Serial) // the publisher sets the serial, not the caller
 	}
 	if equalPtr(was.TTL, s.TTL) && slices.Equal(was.Data, s.Data) && was.Hidden == s.Hidden {
 		return nil
 	}
 	next := *was
 	next.TTL, next.Data = s.TTL, s.Data
-	if next.Hidden = s.Hidden; was.Hidden != s.Hidden { // from now on its owner's, or no longer
+	if next.Hidden = s.Hidden; was.Hidden != s.Hidden { // the set changes between derived and owned by the user
 		next.Managed = s.Managed
 	}
 	next.Version++
@@ -183,13 +185,13 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 	return tx.edit.PutSet(next)
 }
 
-// bulkChange is changeSet without the search for earlier changes of the same set, and keeps no more than the journal
-// takes.
+// bulkChange is changeSet without the search for an earlier change of the same set. It keeps at most limit changes for
+// the journal.
 func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
 	e.tally(before, -1)
 	e.tally(after, +1)
-	e.widen(before, after)
-	e.freshWhole = e.derives
+	e.noteLargest(before, after)
+	e.unseenWhole = e.derives
 	if e.count+len(e.sets) < limit {
 		e.note(store.SetChange{Before: before, After: after})
 		return

@@ -14,7 +14,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestReplaceInJournal: the journal tells each set of a replacement, although they pass one after the other.
+// TestReplaceInJournal checks that the journal has each set of a replacement, although ReplaceSorted reuses its
+// variable.
 func TestReplaceInJournal(t *testing.T) {
 	p := open(t, publish.Options{JournalSets: 50})
 	z := newZone(t, p, "example.org.")
@@ -25,7 +26,8 @@ func TestReplaceInJournal(t *testing.T) {
 		sets = append(sets, s)
 		want[s.Name] = s.Data[0]
 	}
-	if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
+	if err := p.CommitAlone(t.Context(), actor,
+		func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range changes(t, p, z.ID)[0].Sets {
@@ -38,11 +40,11 @@ func TestReplaceInJournal(t *testing.T) {
 		delete(want, c.After.Name)
 	}
 	if len(want) > 0 {
-		t.Errorf("the journal does not tell %d sets", len(want))
+		t.Errorf("the journal lacks %d sets", len(want))
 	}
 }
 
-// TestReplaceRefused: what cannot stand in a zone is found wherever it comes, and nothing is left of the rest.
+// TestReplaceRefused checks that sets that a zone cannot have are refused at any position, and that nothing is written.
 func TestReplaceRefused(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
@@ -57,14 +59,17 @@ func TestReplaceRefused(t *testing.T) {
 		{"no apex", []zone.RecordSet{www}},
 		{"apex without NS", append([]zone.RecordSet{www}, apex[:1]...)},
 		{"CNAME beside A in the middle", append([]zone.RecordSet{
-			set(t, z.ID, "a.example.org.", "A", 60, "192.0.2.1"), set(t, z.ID, "a.example.org.", "CNAME", 60, "b.test."), www}, apex...)},
-		{"CNAME beside A at the end", append([]zone.RecordSet{www, set(t, z.ID, "www.example.org.", "CNAME", 60, "b.test.")}, apex...)},
+			set(t, z.ID, "a.example.org.", "A", 60, "192.0.2.1"),
+			set(t, z.ID, "a.example.org.", "CNAME", 60, "b.test."), www}, apex...)},
+		{"CNAME beside A at the end", append([]zone.RecordSet{www, set(t, z.ID, "www.example.org.", "CNAME", 60, "b.test.")},
+			apex...)},
 		{"outside", append([]zone.RecordSet{set(t, z.ID, "www.example.net.", "A", 60, "192.0.2.1")}, apex...)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, tt.sets) }); err == nil {
-				t.Error("it was taken")
+			if err := p.CommitAlone(t.Context(), actor,
+				func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, tt.sets) }); err == nil {
+				t.Error("the replacement was accepted")
 			}
 			if now := current(t, p, z.ID); now.Serial != before.Serial || now.Sets != before.Sets {
 				t.Errorf("serial %d and %d sets, want %d and %d", now.Serial, now.Sets, before.Serial, before.Sets)
@@ -76,7 +81,8 @@ func TestReplaceRefused(t *testing.T) {
 	}
 }
 
-// TestReplaceLarge replaces zones of several thousand names: what there is is read in parts, between which sets are written.
+// TestReplaceLarge replaces zones of several thousand names. The existing sets are read in parts, between which new
+// sets are written.
 func TestReplaceLarge(t *testing.T) {
 	p := open(t, publish.Options{})
 	z := newZone(t, p, "example.org.")
@@ -89,7 +95,8 @@ func TestReplaceLarge(t *testing.T) {
 				sets, want[s.Name.String()] = append(sets, s), s.Data[0]
 			}
 		}
-		if err := p.CommitAlone(t.Context(), actor, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
+		if err := p.CommitAlone(t.Context(), actor,
+			func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, sets) }); err != nil {
 			t.Fatal(err)
 		}
 		got := map[string]string{}

@@ -9,15 +9,16 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Secondary is what is known of our copy of a SECONDARY zone.
+// Secondary is the state of the local copy of a SECONDARY zone.
 type Secondary struct {
-	Checked     time.Time `json:"checked"`     // when a master last said that the copy is the newest
-	Transferred time.Time `json:"transferred"` // when it last changed
-	Masters     string    `json:"masters"`     // those of the zone when it was transferred; empty: not known
-	Expired     bool      `json:"expired"`     // no master was heard of for so long that it is kept, and not served
+	Checked     time.Time `json:"checked"`     // when a master last confirmed that the copy is up to date
+	Transferred time.Time `json:"transferred"` // when the copy last changed
+	Masters     string    `json:"masters"`     // masters of the zone at the last transfer; empty when not known
+	// no master confirmed the copy for the expire time of the SOA: it is kept, but not served
+	Expired bool `json:"expired"`
 }
 
-// SecondaryOf is what is known of a copy; the zero Secondary when there never was one.
+// SecondaryOf returns the state of a zone's copy. It returns the zero Secondary when there never was a copy.
 func SecondaryOf(v store.View, id uuid.UUID) (s Secondary, err error) {
 	if err = v.Object(store.KindSecondary, id.String(), &s); errors.Is(err, store.ErrNotFound) {
 		err = nil
@@ -25,8 +26,8 @@ func SecondaryOf(v store.View, id uuid.UUID) (s Secondary, err error) {
 	return s, err
 }
 
-// SetSecondary notes what is known of a copy. One that has expired is not served from then on, and one that is not any more is
-// served again.
+// SetSecondary stores the state of a zone's copy. An expired copy is not served; it is served again when a later state
+// is not expired.
 func (tx *Tx) SetSecondary(id uuid.UUID, s Secondary) error {
 	was, err := SecondaryOf(tx.View, id)
 	if err != nil {

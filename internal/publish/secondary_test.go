@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestSecondaryKeepsMastersSerial: neither time nor order makes the serial of a copy.
+// TestSecondaryKeepsMastersSerial checks that a secondary zone has the serial of its master, whatever the time or the
+// order.
 func TestSecondaryKeepsMastersSerial(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	p, stop := start(t, path, publish.Options{})
@@ -28,14 +29,15 @@ func TestSecondaryKeepsMastersSerial(t *testing.T) {
 		return []zone.RecordSet{set(t, z.ID, "second.test.", "SOA", 60, "ns.test. host.test. "+serial+" 60 60 600 60"),
 			set(t, z.ID, "second.test.", "NS", 60, "ns.test."), set(t, z.ID, "www.second.test.", "A", 60, "192.0.2.1")}
 	}
-	if err := p.CommitAlone(t.Context(), store.Actor{}, func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, content("77")) }); err != nil {
+	if err := p.CommitAlone(t.Context(), store.Actor{},
+		func(tx *publish.Tx) error { return tx.ReplaceSets(z.ID, content("77")) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.Snapshot().ZoneOf(apex).Serial(); got != 77 || current(t, p, z.ID).Serial != 77 {
 		t.Errorf("serial %d", got)
 	}
 	if err := commit(t, p, func(tx *publish.Tx) error {
-		if _, err := tx.UpdateSet(content("5")[0]); err != nil { // a master may begin anew
+		if _, err := tx.UpdateSet(content("5")[0]); err != nil { // a master may start again with a smaller serial
 			return err
 		}
 		_, err := tx.UpdateSet(set(t, z.ID, "www.second.test.", "A", 60, "192.0.2.2"))
@@ -43,16 +45,17 @@ func TestSecondaryKeepsMastersSerial(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Snapshot().ZoneOf(apex).Serial(); got != 5 || served(p, "second.test.", "www.second.test.", rr.TypeA) == "" {
+	if got := p.Snapshot().ZoneOf(apex).Serial(); got != 5 ||
+		served(p, "second.test.", "www.second.test.", rr.TypeA) == "" {
 		t.Errorf("serial %d", got)
 	}
 	if err := commit(t, p, func(tx *publish.Tx) error { return tx.DeleteSet(z.ID, apex, rr.TypeNS) }); err == nil {
-		t.Error("a copy without NS was taken")
+		t.Error("a copy without NS was accepted")
 	}
 	testExpiry(t, p, stop, path, z)
 }
 
-// testExpiry: an expired copy is not served, also after a restart, until it is said not to be.
+// testExpiry checks that an expired copy is not served, also after a restart, until its state is no longer expired.
 func testExpiry(t *testing.T, p *publish.Publisher, stop func(), path string, z zone.Zone) {
 	t.Helper()
 	say := func(expired bool) {

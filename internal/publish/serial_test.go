@@ -13,7 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// An exported zone that is imported and exported again must be the same file.
+// TestNewZoneKeepsItsSerial checks that a zone that is exported, imported and exported again is the same file.
 func TestNewZoneKeepsItsSerial(t *testing.T) {
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), boltstore.Options{})
 	if err != nil {

@@ -18,11 +18,11 @@ func newStats() *stats {
 	return &stats{latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "nameplane_commit_duration_seconds",
 		Help:    "Time from the start of a group commit until its edits were durable and served.",
-		Buckets: prometheus.ExponentialBuckets(0.000125, 2, 14), // one fast fdatasync up to a second
+		Buckets: prometheus.ExponentialBuckets(0.000125, 2, 14), // from one fast fdatasync to one second
 	})}
 }
 
-// Collectors are the metrics of the publisher.
+// Collectors returns the metrics of the publisher.
 func (p *Publisher) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		p.stats.latency,

@@ -14,11 +14,11 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Tx is one edit: it reads the newest state and changes it. All its writes are kept, or none. It is valid until the
-// function that it was passed to returns.
+// Tx is one edit: it reads the newest state and changes it. Either all its writes are kept or none. It is valid until
+// the function that it was passed to returns.
 //
-// Its methods are the only writes there are: each of them steps the serial, writes the journal and changes the snapshot
-// as it must. The rows themselves are behind an unexported field.
+// The methods of Tx are the only writes that an API can make. Each of them steps the serial, writes the journal and
+// changes the snapshot as needed. The rows themselves are in an unexported field.
 type Tx struct {
 	store.View
 	edit   *store.Edit
@@ -26,46 +26,46 @@ type Tx struct {
 	actor  store.Actor
 	now    time.Time
 	note   string
-	lifted bool   // quotas do not hold
+	lifted bool   // quotas do not apply
 	group  uint64 // number of the group
 	commit uint64 // number in the commit log; 0 until it is needed
 
 	zones   map[uuid.UUID]*zoneEdit
-	order   []*zoneEdit // in the order they were first touched
+	order   []*zoneEdit // in the order in which the edit first touched them
 	changes []store.Change
-	objects []store.Kind // kinds of those that were written
+	objects []store.Kind // kinds of the objects that the edit wrote
 	onDone  []func(committed bool)
 }
 
-// zoneEdit is what a Tx does to one zone.
+// zoneEdit collects the changes of a Tx to one zone.
 type zoneEdit struct {
 	zone    zone.Zone
-	before  zone.Zone // as it was; zero for a new zone
+	before  zone.Zone // the zone before the edit; zero for a new zone
 	created bool
 	deleted bool
-	reload  bool        // too much changed to follow set by set
-	nodes   *zone.Nodes // when reload: read inside the transaction; nil: read them from the store
-	touched bool        // the zone's own row changed
+	reload  bool        // too many sets changed: load the whole zone
+	nodes   *zone.Nodes // with reload: nodes read inside the transaction; nil means read them from the store
+	touched bool        // the row of the zone itself changed
 	sets    []store.SetChange
-	changed map[uuid.UUID]int     // where in sets each one is; nil while they are few
-	names   map[dnsname.Name]bool // whose sets must be checked
-	served  []rr.Set              // what changes on the wire; no data: removed
-	count   int                   // sets changed, when sets itself is not kept
-	widest  int                   // records of the largest set that got more of them
+	changed map[uuid.UUID]int     // index in sets of each set's change; nil while there are few
+	names   map[dnsname.Name]bool // names whose sets must be checked
+	served  []rr.Set              // sets that change in answers; a set without data is removed
+	count   int                   // number of changed sets that are not in sets
+	largest int                   // number of records of the largest set that got more records
 
-	fresh      []store.SetChange // what Derive has not been told yet; nothing when there is no Derive
-	freshWhole bool
-	derives    bool // there is a Derive
-	told       bool // that the zone was deleted
+	unseen       []store.SetChange // changes that Derive has not seen yet; empty without Derive
+	unseenWhole  bool
+	derives      bool // Options.Derive is set
+	deletionSeen bool // Derive has seen that the zone was deleted
 }
 
-// Now is the time of this edit, to the microsecond.
+// Now returns the time of this edit, to the microsecond.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Actor is who makes this edit.
+// Actor returns the client that makes this edit.
 func (tx *Tx) Actor() store.Actor { return tx.actor }
 
-// Note says in the history what this edit was for.
+// Note sets the text that the history shows for this edit.
 func (tx *Tx) Note(format string, a ...any) { tx.note = fmt.Sprintf(format, a...) }
 
 // OnDone registers fn to be called with the outcome of this edit: true when the edit is durable, false when nothing of
@@ -84,7 +84,7 @@ func (tx *Tx) PutObject(kind store.Kind, id string, value any) error {
 	return tx.edit.PutObject(kind, id, value)
 }
 
-// wrote notes that objects of a kind were written.
+// wrote records that the edit wrote objects of a kind.
 func (tx *Tx) wrote(kind store.Kind) {
 	if !slices.Contains(tx.objects, kind) {
 		tx.objects = append(tx.objects, kind)
@@ -97,7 +97,7 @@ func (tx *Tx) DeleteObject(kind store.Kind, id string) error {
 	return tx.edit.DeleteObject(kind, id)
 }
 
-// zone begins or goes on with the edit of a zone.
+// zone returns the zoneEdit of a zone, and creates it at the first call.
 func (tx *Tx) zone(id uuid.UUID) (*zoneEdit, error) {
 	if z := tx.zones[id]; z != nil {
 		if z.deleted {
@@ -119,8 +119,8 @@ func (tx *Tx) begin(z *zoneEdit) *zoneEdit {
 	return z
 }
 
-// After sets left to the zone as this edit leaves it, complete with its serial, when the edit is committed. A caller that
-// answers with it need not read the zone again, and does not see what others have changed since.
+// After stores the zone as this edit leaves it, with its new serial, in left when the edit is committed. A caller that
+// returns the zone to its client need not read it again, and does not see later changes of other clients.
 func (tx *Tx) After(id uuid.UUID, left *zone.Zone) error {
 	e, err := tx.zone(id)
 	if err != nil {
@@ -134,9 +134,9 @@ func (tx *Tx) After(id uuid.UUID, left *zone.Zone) error {
 	return nil
 }
 
-// CreateZone makes a zone with its first record sets, among which must be its SOA and NS. The id, times and version are
-// set here, and so is the serial unless z has one: an exported zone that is imported again is the same file. A zone of
-// this name must not exist.
+// CreateZone creates a zone with its first record sets, which must include its SOA and NS. CreateZone sets the ID,
+// times and version. It sets the serial unless z has one: a zone that is exported and imported again is the same file.
+// A zone of this name must not exist.
 func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error) {
 	if _, err := tx.ZoneByName(z.Name); err == nil {
 		return z, fmt.Errorf("zone %s: %w", z.Name, store.ErrExists)
@@ -157,13 +157,14 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 			return z, err
 		}
 	}
-	if err := tx.settle(e); err != nil { // now, so that the caller sees the serial
+	if err := tx.finishZone(e); err != nil { // now, so that the caller gets the serial
 		return z, err
 	}
 	return e.zone, nil
 }
 
-// Overlay is the overlay zone of this name. It is made when there is none; a zone of another kind is store.ErrExists.
+// Overlay returns the overlay zone of this name, and creates it when there is none. When a zone of another kind has the
+// name, it returns store.ErrExists.
 func (tx *Tx) Overlay(apex dnsname.Name) (zone.Zone, error) {
 	z, err := tx.ZoneByName(apex)
 	switch {
@@ -175,7 +176,8 @@ func (tx *Tx) Overlay(apex dnsname.Name) (zone.Zone, error) {
 	return z, err
 }
 
-// UpdateZone changes a zone's own fields: those an owner may change, and the owner. Equal fields are no change.
+// UpdateZone changes the fields of a zone that its owner can change, and the owner itself. Equal values are not a
+// change.
 func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 	e, err := tx.zone(z.ID)
 	if err != nil {
@@ -188,11 +190,11 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 		return e.zone, nil
 	}
 	if next.TTL != e.zone.TTL {
-		e.reload = true // every set without a TTL of its own
-		e.freshWhole = e.derives
+		e.reload = true // it changes every set that has no TTL of its own
+		e.unseenWhole = e.derives
 	}
 	if next.Project != e.zone.Project {
-		e.freshWhole = e.derives // what may be believed of a zone depends on whose it is
+		e.unseenWhole = e.derives // which records of a zone are trusted depends on its owner
 		if err := tx.edit.MoveZone(e.zone, next.Project); err != nil {
 			return z, err
 		}
@@ -244,8 +246,8 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 	return tx.edit.DeleteZone(e.zone)
 }
 
-// CreateSet adds a record set to its zone. Its id, times and version are set here. A set of its name and type must
-// not exist.
+// CreateSet adds a record set to its zone. It sets the ID, times and version. A set of this name and type must not
+// exist.
 func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	e, err := tx.zone(s.Zone)
 	if err != nil {
@@ -264,8 +266,8 @@ func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	return s, tx.put(e, nil, s)
 }
 
-// UpdateSet changes the TTL, data, description and managed mark of a record set, found by zone, name and type. Equal
-// values are no change.
+// UpdateSet changes the TTL, data, description and managed mark of the record set with the zone, name and type of s.
+// Equal values are not a change.
 func (tx *Tx) UpdateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	e, err := tx.zone(s.Zone)
 	if err != nil {

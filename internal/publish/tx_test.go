@@ -9,21 +9,23 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// TestTxWrites holds the whole list of writes that an API can make. None of them is a write of rows: those would leave
-// serial, journal and snapshot behind.
+// TestTxWrites lists all writes that an API can make. None of them may write rows directly: that would leave serial,
+// journal and snapshot unchanged.
 func TestTxWrites(t *testing.T) {
 	reads := methods(reflect.TypeFor[store.View]())
 	own := slices.DeleteFunc(methods(reflect.TypeFor[*publish.Tx]()),
 		func(m string) bool { return slices.Contains(reads, m) })
-	want := []string{"Actor", "After", "CreateSet", "CreateZone", "DeleteObject", "DeleteSet", "DeleteZone", "LiftQuotas", "Note", "Now",
-		"OnDone", "Overlay", "PutObject", "QuotasLifted", "ReplaceSets", "ReplaceSorted", "SetSecondary", "UpdateSet", "UpdateZone"}
+	want := []string{"Actor", "After", "CreateSet", "CreateZone", "DeleteObject", "DeleteSet", "DeleteZone", "LiftQuotas",
+		"Note", "Now",
+		"OnDone", "Overlay", "PutObject", "QuotasLifted", "ReplaceSets", "ReplaceSorted", "SetSecondary", "UpdateSet",
+		"UpdateZone"}
 	if !slices.Equal(own, want) {
 		t.Errorf("methods of Tx besides those that read: %v, want %v", own, want)
 	}
 	tx := reflect.TypeFor[publish.Tx]()
 	for i := range tx.NumField() {
 		if f := tx.Field(i); f.IsExported() && f.Type != reflect.TypeFor[store.View]() {
-			t.Errorf("Tx gives away its field %s %s", f.Name, f.Type)
+			t.Errorf("Tx exposes its field %s %s", f.Name, f.Type)
 		}
 	}
 }

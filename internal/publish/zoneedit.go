@@ -11,14 +11,14 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// changeSet notes what happens to a record set. Several changes of one set in an edit become one.
+// changeSet records the change of a record set. Several changes of one set in an edit become one.
 func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 	e.names[cmp.Or(after, before).Name] = true
 	e.tally(before, -1)
 	e.tally(after, +1)
-	e.widen(before, after)
+	e.noteLargest(before, after)
 	if e.derives {
-		e.fresh = append(e.fresh, store.SetChange{Before: before, After: after})
+		e.unseen = append(e.unseen, store.SetChange{Before: before, After: after})
 	}
 	if before != nil {
 		if i := e.find(before.ID); i >= 0 {
@@ -29,10 +29,10 @@ func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 	e.note(store.SetChange{Before: before, After: after})
 }
 
-// fewSets is up to where a list is looked through, and not worth an index.
+// fewSets is the length up to which a linear search is cheaper than an index.
 const fewSets = 16
 
-// find is where in e.sets the change is that left the set with this id; -1 for none.
+// find returns the index in e.sets of the change whose result is the set with this ID, or -1.
 func (e *zoneEdit) find(id uuid.UUID) int {
 	if e.changed == nil {
 		return slices.IndexFunc(e.sets, func(c store.SetChange) bool { return c.After != nil && c.After.ID == id })
@@ -43,7 +43,7 @@ func (e *zoneEdit) find(id uuid.UUID) int {
 	return -1
 }
 
-// note adds a change to e.sets.
+// note appends a change to e.sets.
 func (e *zoneEdit) note(c store.SetChange) {
 	e.sets = append(e.sets, c)
 	switch {
@@ -63,7 +63,8 @@ func (e *zoneEdit) index(i int) {
 	}
 }
 
-// tally counts a set that comes or goes. Hidden ones are no business of whoever counts.
+// tally adds a set to the counts of the zone, or removes it (by is +1 or -1). Derived sets are hidden from users and
+// are not counted.
 func (e *zoneEdit) tally(s *zone.RecordSet, by int) {
 	if s == nil || s.Hidden {
 		return
@@ -74,10 +75,10 @@ func (e *zoneEdit) tally(s *zone.RecordSet, by int) {
 	for _, d := range s.Data {
 		n += len(d)
 	}
-	e.zone.Bytes = max(0, e.zone.Bytes+by*n) // a zone of an older program has them not counted
+	e.zone.Bytes = max(0, e.zone.Bytes+by*n) // older versions did not count the bytes, so the sum can be too small
 }
 
-// finish checks what an edit leaves behind, steps serials and writes the journal.
+// finish checks the state that an edit leaves, steps the serials and writes the journal.
 func (tx *Tx) finish() error {
 	if err := tx.derive(); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (tx *Tx) finish() error {
 		if e.deleted {
 			continue
 		}
-		if err := tx.settle(e); err != nil {
+		if err := tx.finishZone(e); err != nil {
 			return err
 		}
 	}
@@ -96,15 +97,16 @@ func (tx *Tx) finish() error {
 	return nil
 }
 
-// settle ends the edit of one zone. It may be called again after more changes.
-func (tx *Tx) settle(e *zoneEdit) error {
+// finishZone completes the edit of one zone. It may be called again after further changes.
+func (tx *Tx) finishZone(e *zoneEdit) error {
 	if err := tx.check(e); err != nil {
 		return err
 	}
 	if err := tx.checkQuotas(e); err != nil {
 		return err
 	}
-	if gone := func(c store.SetChange) bool { return c.Before == nil && c.After == nil }; slices.ContainsFunc(e.sets, gone) {
+	gone := func(c store.SetChange) bool { return c.Before == nil && c.After == nil }
+	if slices.ContainsFunc(e.sets, gone) {
 		e.sets, e.changed = slices.DeleteFunc(e.sets, gone), nil
 	}
 	e.served = e.served[:0]
@@ -118,7 +120,7 @@ func (tx *Tx) settle(e *zoneEdit) error {
 		if err != nil {
 			return err
 		}
-		e.reload = e.reload || copied.Expired // the copy is kept and not served, whatever changes in it
+		e.reload = e.reload || copied.Expired // an expired copy stays unserved, whatever changes in it
 	}
 	if len(e.served) > 0 || e.reload {
 		if err := tx.stepSerial(e); err != nil {
@@ -134,7 +136,7 @@ func (tx *Tx) settle(e *zoneEdit) error {
 	return tx.record(e)
 }
 
-// check asks zone.Check about each name that was touched, and whether the zone can still be served.
+// check runs zone.Check for each name that the edit touched, and checks that the zone can still be served.
 func (tx *Tx) check(e *zoneEdit) error {
 	for n := range e.names {
 		sets, err := tx.RecordSetsAt(e.zone.ID, n)
@@ -158,8 +160,8 @@ func (tx *Tx) check(e *zoneEdit) error {
 	return nil
 }
 
-// servedChange is the set to be served after a change, if it differs from what was served before. The SOA is left out:
-// stepSerial writes it, and a new serial alone is no change.
+// servedChange returns the set to serve after a change, and whether it differs from the set served before. It ignores
+// the SOA: stepSerial writes the SOA, and a new serial alone is not a change.
 func servedChange(c store.SetChange, ttlBefore, ttlAfter uint32) (rr.Set, bool) {
 	var before, after rr.Set
 	if c.Before != nil {
@@ -176,9 +178,9 @@ func servedChange(c store.SetChange, ttlBefore, ttlAfter uint32) (rr.Set, bool) 
 	return after, true
 }
 
-// stepSerial gives the zone the serial of this commit, once, and the SOA record with it.
+// stepSerial gives the zone and its SOA record the serial of this commit, once.
 func (tx *Tx) stepSerial(e *zoneEdit) error {
-	if e.zone.Kind == zone.Overlay { // no SOA shows it; the history tells its states apart by it
+	if e.zone.Kind == zone.Overlay { // an overlay has no SOA, but its history needs the serial to distinguish states
 		if e.zone.Serial == e.before.Serial {
 			e.zone.Serial = zone.NextSerial(e.before.Serial, tx.now)
 		}
@@ -194,7 +196,7 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 	if len(soa.Data) != 1 {
 		return &zone.PlacementError{Reason: "zone " + e.zone.Name.String() + " must have exactly one SOA record"}
 	}
-	if e.zone.Kind == zone.Secondary { // the serial is its master's
+	if e.zone.Kind == zone.Secondary { // the master sets the serial
 		given, _ := zone.ParseSOA(soa.Data[0])
 		e.zone.Serial = given.Serial
 		return nil
@@ -202,7 +204,7 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 	if e.zone.Serial == e.before.Serial {
 		old := e.before.Serial
 		if given, ok := zone.ParseSOA(soa.Data[0]); ok && e.created && int32(given.Serial-old) > 0 {
-			old = given.Serial - 1 // an imported zone goes on from the serial it came with
+			old = given.Serial - 1 // an imported zone continues from the serial in its SOA
 		}
 		e.zone.Serial = zone.NextSerial(old, tx.now)
 	}
@@ -221,11 +223,11 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 	return tx.edit.PutSet(soa)
 }
 
-// maxChange is how many octets of records one change keeps in the journal. A batch has no more in its own body, but what it
-// deletes can be ten thousand sets of 64 KiB.
+// maxChange is how many bytes of record data the journal keeps for one change. The body of a batch cannot be larger,
+// but a batch can delete ten thousand sets of 64 KiB.
 const maxChange = 4 << 20
 
-func octets(sets []store.SetChange) (n int) {
+func dataBytes(sets []store.SetChange) (n int) {
 	for _, s := range sets {
 		for _, side := range []*zone.RecordSet{s.Before, s.After} {
 			if side == nil {
@@ -239,7 +241,7 @@ func octets(sets []store.SetChange) (n int) {
 	return n
 }
 
-// record writes the zone's change into its journal and cuts the journal to its bound.
+// record writes the zone's change to the journal and trims the journal.
 func (tx *Tx) record(e *zoneEdit) error {
 	commit, err := tx.commitNumber()
 	if err != nil {
@@ -250,7 +252,7 @@ func (tx *Tx) record(e *zoneEdit) error {
 	if e.reload && !e.created && e.zone.TTL != e.before.TTL {
 		c.Retimed, c.TTLFrom = true, e.before.TTL
 	}
-	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || octets(e.sets) > maxChange {
+	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || dataBytes(e.sets) > maxChange {
 		c.Sets, c.Whole, c.Retimed, c.TTLFrom = nil, true, false, 0
 	}
 	if err := tx.edit.PutChange(c); err != nil {
