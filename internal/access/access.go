@@ -193,7 +193,7 @@ func (a *Access) writeUses(ctx context.Context) error {
 	if len(used) == 0 {
 		return nil
 	}
-	return a.change(ctx, store.Actor{Who: "nameplane", Door: "access"}, func(tx *publish.Tx) error {
+	return a.change(ctx, store.Actor{Who: "nameplane", API: "access"}, func(tx *publish.Tx) error {
 		for id, at := range used {
 			var t tokenRow
 			err := tx.Object(store.KindToken, id, &t)

@@ -21,7 +21,7 @@ import (
 // cheap makes hashing fast; what is tested does not depend on the cost.
 var cheap = HashParams{Memory: 64, Passes: 1, Lanes: 1}
 
-var tester = store.Actor{Who: "test", Door: "test"}
+var tester = store.Actor{Who: "test", API: "test"}
 
 // start opens a store in dir, a running publisher and an Access on it. The returned func stops all of it.
 func start(t testing.TB, dir string, opts Options) (*Access, func()) {

@@ -18,7 +18,7 @@ const AdminFile = "admin.token"
 // adminName is the name of the first project and of its token, and so the user name that goes with it.
 const adminName = "admin"
 
-var startActor = store.Actor{Who: "nameplane", Door: "start"}
+var startActor = store.Actor{Who: "nameplane", API: "start"}
 
 // EnsureAdmin sees to it that somebody can manage the server. Whoever owns the data directory owns the server, so the
 // file in it is believed, unless the store knows better:

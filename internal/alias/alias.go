@@ -288,7 +288,7 @@ func (s *Service) putBack(keys []Key, due map[dueName]int) {
 }
 
 // actor is recorded as the author of commits that no user requested.
-var actor = store.Actor{Who: "nameplane", Door: "alias"}
+var actor = store.Actor{Who: "nameplane", API: "alias"}
 
 func (s *Service) commit(ctx context.Context, keys []Key) error {
 	s.metrics.commits.Inc()

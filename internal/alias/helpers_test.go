@@ -27,7 +27,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-var actor = store.Actor{Who: "test", Door: "test"}
+var actor = store.Actor{Who: "test", API: "test"}
 
 const resolver = "192.0.2.53"
 

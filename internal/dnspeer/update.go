@@ -60,7 +60,7 @@ func (r *request) tryUpdate() int {
 	if err != nil {
 		return dns.RcodeFormatError
 	}
-	actor := store.Actor{Who: strings.TrimSuffix(r.signed.key.Name.String(), "."), Project: z.Project, Door: "update"}
+	actor := store.Actor{Who: strings.TrimSuffix(r.signed.key.Name.String(), "."), Project: z.Project, API: "update"}
 	err = r.cfg.Publisher.Commit(r.ctx, actor, func(tx *publish.Tx) error {
 		cur, err := tx.Zone(z.ID)
 		if err != nil {

@@ -145,7 +145,7 @@ func TestUpdateActor(t *testing.T) {
 	h.ask(stranger, true, wire)
 	err := h.pub.View(func(v store.View) error {
 		return v.Changes(h.zone.ID, 0, func(c store.Change) (bool, error) {
-			if c.Actor.Who != "zone-key" || c.Actor.Door != "update" {
+			if c.Actor.Who != "zone-key" || c.Actor.API != "update" {
 				t.Errorf("the change was made by %+v", c.Actor)
 			}
 			return false, nil

@@ -50,7 +50,7 @@ func CallerOf(ctx context.Context) Caller { return exchangeOf(ctx).caller }
 // Actor returns the caller of ctx in the form of the journal, with the API that was called.
 func Actor(ctx context.Context, api string) store.Actor {
 	c := CallerOf(ctx)
-	return store.Actor{Who: c.Who, Project: c.Project, Door: api, RequestID: RequestID(ctx)}
+	return store.Actor{Who: c.Who, Project: c.Project, API: api, RequestID: RequestID(ctx)}
 }
 
 // RequestID returns the id of the request of ctx: "req-" and a UUID.

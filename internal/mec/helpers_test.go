@@ -22,7 +22,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-var actor = store.Actor{Who: "test", Door: "test"}
+var actor = store.Actor{Who: "test", API: "test"}
 
 // rig is a service with a store of its own.
 type rig struct {

@@ -61,7 +61,7 @@ type Service struct {
 }
 
 // ownActor is the actor of changes that no client asked for.
-var ownActor = store.Actor{Who: "nameplane", Door: "mec"}
+var ownActor = store.Actor{Who: "nameplane", API: "mec"}
 
 // Open returns a Service on a running publisher. It first cleans up after a stop or crash: it removes expired rules
 // before any client can resolve them, and marks interrupted tasks as failed. If the store accepts no changes, Open

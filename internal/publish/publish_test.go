@@ -20,7 +20,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-var actor = store.Actor{Who: "test", Project: "p", Door: "test"}
+var actor = store.Actor{Who: "test", Project: "p", API: "test"}
 
 // start opens a publisher on path and runs it until the test ends or stop is called.
 func start(t *testing.T, path string, opts publish.Options) (p *publish.Publisher, stop func()) {

@@ -12,41 +12,43 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Actor is who makes a change, and through which door.
+// Actor is the client that makes a change, and the API that it uses.
 type Actor struct {
-	Who       string // the token or user
+	Who       string // name of the token or user
 	Project   string
-	Door      string // "designate", "cli", "mec" ...
+	API       string // "designate", "cli", "mec" ...
 	RequestID string
 }
 
-// Change is one commit to one zone, as the journal keeps it.
+// Change is one commit to one zone, as the journal stores it.
 type Change struct {
 	Zone    uuid.UUID
 	Commit  uint64 // number of the edit in the whole store
-	Group   uint64 // number of the group that made it durable: that of the group's first edit
+	Group   uint64 // number of the group that made the commit durable: the number of the group's first edit
 	Time    time.Time
 	Actor   Actor
-	Note    string // what was done in a word: "create", "import", "rollback to 1700000000" ...
-	From    uint32 // serial before; 0 when the zone was created
-	To      uint32 // serial after; equal to From when nothing served changed
-	ZoneTTL uint32 // of the sets that have none of their own
+	Note    string // short description: "create", "import", "rollback to 1700000000" ...
+	From    uint32 // serial before the change; 0 when the zone was created
+	To      uint32 // serial after the change; equal to From when nothing served changed
+	ZoneTTL uint32 // TTL of the sets that have no TTL of their own
 	Sets    []SetChange
-	Whole   bool // too large to keep: the sets are left out
+	Whole   bool // the change was too large to store its sets
 
-	Retimed bool   // the zone's own TTL changed, and with it every set that has none, of which Sets says nothing
-	TTLFrom uint32 // of the zone before; only when Retimed
+	// Retimed means that the TTL of the zone changed, and with it every set that has no TTL of its own. Sets does not list
+	// those sets. TTLFrom is the TTL of the zone before; it is set only with Retimed.
+	Retimed bool
+	TTLFrom uint32
 
-	// Damage is why the row cannot be read. Then it is Whole, and only Zone and Commit are sure to be there.
+	// Damage is the reason why the row cannot be read. Then Whole is set, and only Zone and Commit are sure to be valid.
 	Damage error
 }
 
-// SetChange is what happened to one record set. Before or After is nil when it did not exist.
+// SetChange is the change of one record set. Before or After is nil when the set did not exist.
 type SetChange struct {
 	Before, After *zone.RecordSet
 }
 
-// rowOf is the row a set has or had in Sets.
+// rowOf returns the row that a set has or had in Sets.
 func rowOf(s *zone.RecordSet) []byte {
 	if s == nil {
 		return nil
@@ -54,16 +56,16 @@ func rowOf(s *zone.RecordSet) []byte {
 	return encodeSet(*s, setNumber(s.ID))
 }
 
-// A change's row is binary, like those of zones and for the same reason: a version 1, then fields. Builds that know of
-// no change of a zone's TTL must not go back over one, so to them it is Whole; what makes it complete stands behind
-// all they read.
+// A change's row is binary, like the row of a zone and for the same reason: version 1, then the fields. Older versions
+// of nameplane do not know changes of a zone's TTL and must not roll back over one. So such a row is Whole for them,
+// and the fields that make it complete follow after everything they read.
 //
-// Behind everything else stands how far back the number of the group is, when it is not the change's own. Rows of
-// earlier builds have none. In a row that is Whole such builds would take it for a TTL, so that one has another
+// The distance to the number of the group comes last, when it is not the change's own number. Rows of older versions
+// have no such field. In a row that is Whole, older versions would read the field as a TTL, so such a row has another
 // version.
 const (
 	changeRowVersion = 1
-	wholeInGroup     = 2 // Whole, and the group follows
+	wholeInGroup     = 2 // Whole, and the distance to the group follows
 )
 
 func encodeChange(c Change) []byte {
@@ -74,7 +76,7 @@ func encodeChange(c Change) []byte {
 		b[0] = wholeInGroup
 	}
 	b = binary.AppendVarint(b, micros(c.Time))
-	for _, s := range []string{c.Actor.Who, c.Actor.Project, c.Actor.Door, c.Actor.RequestID, c.Note} {
+	for _, s := range []string{c.Actor.Who, c.Actor.Project, c.Actor.API, c.Actor.RequestID, c.Note} {
 		b = appendString(b, s)
 	}
 	for _, n := range []uint64{uint64(c.From), uint64(c.To), uint64(c.ZoneTTL)} {
@@ -100,7 +102,8 @@ func encodeChange(c Change) []byte {
 	return b
 }
 
-// decodeChange reads a row of the journal. When that fails it returns what it could read before, without the sets.
+// decodeChange decodes a row of the journal. When that fails, it returns the fields that it could read, without the
+// sets.
 func (v View) decodeChange(key, value []byte) (Change, error) {
 	bad := fmt.Errorf("journal row %x: %w", key, errRow)
 	if len(key) != 24 {
@@ -114,7 +117,7 @@ func (v View) decodeChange(key, value []byte) (Change, error) {
 	}
 	r := rowReader{b: value[1:]}
 	c.Time = fromMicros(r.varint())
-	c.Actor = Actor{Who: r.string(), Project: r.string(), Door: r.string(), RequestID: r.string()}
+	c.Actor = Actor{Who: r.string(), Project: r.string(), API: r.string(), RequestID: r.string()}
 	c.Note = r.string()
 	c.From, c.To, c.ZoneTTL = uint32(r.uvarint()), uint32(r.uvarint()), uint32(r.uvarint())
 	whole := r.take(1)
@@ -141,7 +144,7 @@ func (v View) decodeChange(key, value []byte) (Change, error) {
 	return c, nil
 }
 
-// setChanges reads the sets of a change, which are all of its zone.
+// setChanges reads the sets of a change. All of them must belong to the zone.
 func (v View) setChanges(r *rowReader, zoneID uuid.UUID) (out []SetChange, err error) {
 	for n := r.uvarint(); n > 0 && !r.bad; n-- {
 		set, before, after := r.take(r.uvarint()), r.take(r.uvarint()), r.take(r.uvarint())
@@ -163,7 +166,7 @@ func (v View) setChanges(r *rowReader, zoneID uuid.UUID) (out []SetChange, err e
 	return out, nil
 }
 
-// setOf reads a row of a change; an empty one is none.
+// setOf decodes a set in a row of the journal. It returns nil for an empty row.
 func (v View) setOf(key, row []byte) (*zone.RecordSet, error) {
 	if len(row) == 0 {
 		return nil, nil
@@ -182,8 +185,9 @@ func (v View) Change(zoneID uuid.UUID, commit uint64) (Change, error) {
 	return v.decodeChange(key, b)
 }
 
-// Changes walks the journal of a zone, newest first, until fn returns false or an error. before is the commit number
-// to start below; 0 starts at the newest. A row that cannot be read is one with Damage: there are others behind it.
+// Changes calls fn for the changes of a zone, newest first, until fn returns false or an error. It starts below the
+// commit number before, or at the newest change when before is 0. For a row that cannot be read, fn gets a Change with
+// Damage, because there may be readable rows after it.
 func (v View) Changes(zoneID uuid.UUID, before uint64, fn func(Change) (bool, error)) error {
 	var from []byte
 	if before > 0 {
@@ -193,7 +197,7 @@ func (v View) Changes(zoneID uuid.UUID, before uint64, fn func(Change) (bool, er
 	v.r.ScanBack(Journal, zoneID[:], from, func(key, value []byte) bool {
 		c, damage := v.decodeChange(key, value)
 		if c.Commit == 0 {
-			return true // no key of ours; whoever needs the change that it was misses a step of the serial
+			return true // not a valid key; a reader that needs this change finds a gap in the serials
 		}
 		if c.Damage = damage; damage != nil {
 			c.Whole = true

@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Init makes a new store ready, or checks that an old one is of a format we know.
+// Init initializes a new store, or checks that an existing one has a known format.
 func Init(s Store) error {
 	var have []byte
 	err := s.View(func(r Reader) error {
@@ -40,31 +40,32 @@ func Init(s Store) error {
 	})
 }
 
-// Edit reads and writes rows. It can take its writes back while the store's Update goes on, so that one Update can
-// carry many callers' edits, of which each succeeds or fails alone.
+// Edit reads and writes rows. It can undo its writes while the Update of the store continues. So one Update can carry
+// the edits of many callers, and each edit succeeds or fails alone.
 type Edit struct {
 	View
 	w    Writer
-	undo []old
+	undo []oldRow
 	bulk bool
 }
 
-type old struct {
+// oldRow is a row before an Edit wrote it.
+type oldRow struct {
 	table Table
 	key   []byte
-	value []byte // nil: there was none
+	value []byte // nil when there was no row
 }
 
-// NewEdit writes through w.
+// NewEdit returns an Edit that writes through w.
 func NewEdit(w Writer) *Edit {
 	return &Edit{View: NewView(w), w: w}
 }
 
-// Bulk ends the bookkeeping for Undo: the caller lets the whole Update fail instead. It is for edits of millions of
-// rows.
+// Bulk stops the recording of old rows for Undo: the caller makes the whole Update fail instead. It is for edits of
+// millions of rows.
 func (e *Edit) Bulk() { e.bulk = true }
 
-// Undo takes back everything written through e.
+// Undo undoes everything written through e.
 func (e *Edit) Undo() error {
 	if e.bulk {
 		return fmt.Errorf("a bulk edit cannot be undone")
@@ -84,30 +85,31 @@ func (e *Edit) Undo() error {
 	return nil
 }
 
-func (e *Edit) note(t Table, key []byte) {
+// saveOld records the old row of a key for Undo.
+func (e *Edit) saveOld(t Table, key []byte) {
 	if e.bulk {
 		return
 	}
 	if e.undo == nil {
-		e.undo = make([]old, 0, 8) // what a change of one record set writes
+		e.undo = make([]oldRow, 0, 8) // enough for the change of one record set
 	}
-	e.undo = append(e.undo, old{t, key, e.w.Get(t, key)})
+	e.undo = append(e.undo, oldRow{t, key, e.w.Get(t, key)})
 }
 
 func (e *Edit) put(t Table, key, value []byte) error {
-	e.note(t, key)
+	e.saveOld(t, key)
 	return e.w.Put(t, key, value)
 }
 
 func (e *Edit) delete(t Table, key []byte) error {
-	e.note(t, key)
+	e.saveOld(t, key)
 	return e.w.Delete(t, key)
 }
 
 // LastCommit returns the number of the newest edit.
 func LastCommit(r Reader) uint64 { return counter(r, KeyCommit) }
 
-// counter returns the value of a counter of Meta; 0 when there is none.
+// counter returns the value of a counter in Meta, or 0.
 func counter(r Reader, key []byte) uint64 {
 	if b := r.Get(Meta, key); len(b) == 8 {
 		return binary.BigEndian.Uint64(b)
@@ -115,7 +117,7 @@ func counter(r Reader, key []byte) uint64 {
 	return 0
 }
 
-// Next steps a counter of Meta by n and returns its old value plus one: the first of n new numbers.
+// Next adds n to a counter in Meta. It returns the first of the n new numbers: the old value plus one.
 func (e *Edit) Next(key []byte, n uint64) (uint64, error) {
 	last := counter(e.w, key)
 	return last + 1, e.put(Meta, key, number(last+n))
@@ -128,16 +130,16 @@ func (e *Edit) PutZone(z zone.Zone) error {
 		if err := e.put(Names, name, z.ID[:]); err != nil {
 			return err
 		}
-		if err := e.own(z); err != nil {
+		if err := e.listZone(z); err != nil {
 			return err
 		}
 	}
 	return e.put(Zones, z.ID[:], encodeZone(z))
 }
 
-// DeleteZone removes a zone's row, name and owner. Its record sets and journal are the caller's to remove.
+// DeleteZone deletes a zone's row, name and owner. The caller must delete its record sets and journal.
 func (e *Edit) DeleteZone(z zone.Zone) error {
-	if err := e.disown(z); err != nil {
+	if err := e.unlistZone(z); err != nil {
 		return err
 	}
 	if err := e.delete(Names, zoneKey(z.Name)); err != nil {
@@ -146,7 +148,7 @@ func (e *Edit) DeleteZone(z zone.Zone) error {
 	return e.delete(Zones, z.ID[:])
 }
 
-// NewSetID gives a record set its id.
+// NewSetID sets the ID of a new record set.
 func (e *Edit) NewSetID(s *zone.RecordSet) error {
 	num, err := e.Next(KeySetNum, 1)
 	if err != nil {
@@ -156,7 +158,7 @@ func (e *Edit) NewSetID(s *zone.RecordSet) error {
 	return nil
 }
 
-// PutSet writes a record set, which must have an id of NewSetID.
+// PutSet writes a record set. Its ID must come from NewSetID.
 func (e *Edit) PutSet(s zone.RecordSet) error {
 	num := setNumber(s.ID)
 	if e.w.Get(SetIDs, number(num)) == nil {
@@ -165,7 +167,7 @@ func (e *Edit) PutSet(s zone.RecordSet) error {
 	return e.put(Sets, SetKey(s.Zone, s.Name, s.Type), encodeSet(s, num))
 }
 
-// PutNumbered writes a new record set under a number that Next gave.
+// PutNumbered writes a new record set under a number that Next returned.
 func (e *Edit) PutNumbered(s zone.RecordSet, num uint64) error {
 	key := SetKey(s.Zone, s.Name, s.Type)
 	if err := e.put(SetIDs, number(num), key); err != nil {
@@ -174,7 +176,7 @@ func (e *Edit) PutNumbered(s zone.RecordSet, num uint64) error {
 	return e.put(Sets, key, encodeSet(s, num))
 }
 
-// SetID is the id of the record set with a number.
+// SetID returns the ID of the record set with a number.
 func (e *Edit) SetID(num uint64) uuid.UUID { return setID(e.secret, num) }
 
 // DeleteSet removes a record set.
@@ -185,12 +187,12 @@ func (e *Edit) DeleteSet(s zone.RecordSet) error {
 	return e.delete(Sets, SetKey(s.Zone, s.Name, s.Type))
 }
 
-// PutChange adds to a zone's journal.
+// PutChange adds a change to the journal of its zone.
 func (e *Edit) PutChange(c Change) error {
 	return e.put(Journal, JournalKey(c.Zone, c.Commit), encodeChange(c))
 }
 
-// DropChanges removes the oldest n changes of a zone's journal, or all when n is negative.
+// DropChanges deletes the oldest n changes of a zone's journal, or all when n is negative.
 func (e *Edit) DropChanges(zoneID uuid.UUID, n int) error {
 	var keys [][]byte
 	e.w.Scan(Journal, zoneID[:], nil, func(key, _ []byte) bool {
@@ -226,7 +228,7 @@ func (e *Edit) DeleteObject(kind Kind, id string) error {
 	return e.delete(Objects, key)
 }
 
-// CountChanges counts the changes in a zone's journal.
+// CountChanges returns how many changes a zone's journal has.
 func (v View) CountChanges(zoneID uuid.UUID) int {
 	n := 0
 	v.r.Scan(Journal, zoneID[:], nil, func(_, _ []byte) bool { n++; return true })

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Fold returns changes of one zone that belong to one group, newest first, as one change. All of them became visible
-// at once: a server never answered with a serial between the first and the last. The number, time, actor and note are
-// those of the newest.
+// Fold combines changes of one zone and one group, newest first, into one change. All of them became visible at once: a
+// server never answered with a serial between the first and the last. The result has the number, time, actor and note
+// of the newest change.
 func Fold(changes []Change) Change {
 	out := changes[0]
 	if len(changes) == 1 {
@@ -38,8 +38,8 @@ func Fold(changes []Change) Change {
 	return out
 }
 
-// foldSets returns, for each record set of the changes, what it was before the oldest and is after the newest. A set
-// that came and went is left out.
+// foldSets returns, for each record set of the changes, its state before the oldest and after the newest change. It
+// leaves out sets that were both created and deleted.
 func foldSets(changes []Change) []SetChange {
 	var sets []SetChange
 	at := map[SetRef]int{}
@@ -58,8 +58,8 @@ func foldSets(changes []Change) []SetChange {
 	return slices.DeleteFunc(sets, func(s SetChange) bool { return s.Before == nil && s.After == nil })
 }
 
-// Steps walks the journal of a zone like Changes from the newest, with the changes of each group folded into one: the
-// states that were served.
+// Steps calls fn for the changes of a zone like Changes, from the newest, with the changes of each group folded into
+// one. So fn sees the states that were served.
 func (v View) Steps(zoneID uuid.UUID, fn func(Change) (bool, error)) error {
 	var group []Change
 	ended := false

@@ -13,18 +13,19 @@ import (
 
 // Keys of Meta.
 var (
-	KeyFormat = []byte("format") // one octet: Format
-	keySecret = []byte("secret") // random octets that record set ids are made with
+	KeyFormat = []byte("format") // one byte: Format
+	keySecret = []byte("secret") // random bytes from which record set IDs are computed
 	KeyCommit = []byte("commit") // number of the last commit
-	KeySetNum = []byte("setnum") // number of the last record set made
+	KeySetNum = []byte("setnum") // number of the last record set created
 	keyOwners = []byte("owners") // present when the rows of owner.go are complete
 )
 
-// Format is the version of the rows: 2 since they have checksums. A store of a later format is refused.
+// Format is the version of the row format. Since version 2, rows have checksums. Init refuses a store of a later
+// version.
 const Format = 2
 
-// zoneKey is the key of a zone in Names: in canonical order. The root's own key would be empty, which no store takes; no
-// other name's begins with 0x00.
+// zoneKey returns the key of a zone in Names. Keys sort in canonical order of names. The key of the root would be
+// empty, which no store accepts, so it is 0x00: no key of another name begins with that byte.
 func zoneKey(name dnsname.Name) []byte {
 	if name.IsRoot() {
 		return []byte{0}
@@ -32,13 +33,13 @@ func zoneKey(name dnsname.Name) []byte {
 	return name.AppendKey(nil)
 }
 
-// SetKey is the key of a record set in Sets. Within a zone, keys are in canonical order of names, then of types.
+// SetKey returns the key of a record set in Sets. Within a zone, keys sort in canonical order of names, then by type.
 func SetKey(zone uuid.UUID, name dnsname.Name, t rr.Type) []byte {
 	return binary.BigEndian.AppendUint16(nameKey(zone, name), uint16(t))
 }
 
-// nameKey is the prefix of the keys of all record sets of a name, and of nothing else: the 0x00 at its end is no
-// beginning of a label's key, so names below sort after it and never match it.
+// nameKey returns the prefix of the keys of all record sets of a name, and of no other sets. It ends in 0x00, with
+// which the key of no label begins. So names below this name sort after the prefix and never match it.
 func nameKey(zone uuid.UUID, name dnsname.Name) []byte {
 	k := make([]byte, 0, 16+len(name.Wire())+3)
 	k = append(k, zone[:]...)
@@ -46,7 +47,7 @@ func nameKey(zone uuid.UUID, name dnsname.Name) []byte {
 	return append(k, 0)
 }
 
-// parseSetKey reads what SetKey wrote.
+// parseSetKey parses the output of SetKey.
 func parseSetKey(k []byte) (zone uuid.UUID, name dnsname.Name, t rr.Type, ok bool) {
 	if len(k) < 16+3 {
 		return zone, name, 0, false
@@ -57,20 +58,20 @@ func parseSetKey(k []byte) (zone uuid.UUID, name dnsname.Name, t rr.Type, ok boo
 	return zone, name, t, ok
 }
 
-// number is a key made of a count: big-endian, so that keys sort as the counts do.
+// number returns a number as a key: big-endian, so that keys sort like the numbers.
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// JournalKey is the key of a change in Journal.
+// JournalKey returns the key of a change in Journal.
 func JournalKey(zone uuid.UUID, commit uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(nil), zone[:]...), commit)
 }
 
-// ObjectKey is the key of an object in Objects.
+// ObjectKey returns the key of an object in Objects.
 func ObjectKey(kind Kind, id string) []byte {
 	return append(append([]byte(kind), 0), id...)
 }
 
-// KeyText names a row for a person. The key may be damaged.
+// KeyText describes a row for people. The key may be damaged.
 func KeyText(t Table, key []byte) string {
 	switch zone, name, typ, ok := parseSetKey(key); {
 	case t == Sets && ok:
@@ -83,10 +84,10 @@ func KeyText(t Table, key []byte) string {
 	return fmt.Sprintf("row %q of table %s", key, t)
 }
 
-// setID makes the id of the record set with a number: the number in front, so that ids sort by creation and lead
-// back to their row without an index in memory, then a part that nobody without the store's secret can make up.
-// The form is RFC 9562's version 8. Secret and number have fixed lengths, so a plain hash of both is as good as an HMAC,
-// at an eighth of its time: every row that is read needs its id.
+// setID computes the ID of the record set with a number. The number comes first, so that IDs sort by creation and lead
+// back to their row without an index in memory. The rest cannot be guessed without the secret of the store. The form is
+// version 8 of RFC 9562. Secret and number have fixed lengths, so a plain hash of both is as good as an HMAC and takes
+// an eighth of the time: every row that is read needs its ID.
 func setID(secret []byte, n uint64) uuid.UUID {
 	var in [40]byte
 	copy(in[:32], secret)
@@ -99,7 +100,7 @@ func setID(secret []byte, n uint64) uuid.UUID {
 	return id
 }
 
-// setNumber is the number in a record set's id.
+// setNumber returns the number in a record set's ID.
 func setNumber(id uuid.UUID) uint64 {
 	var b [8]byte
 	copy(b[2:], id[:6])

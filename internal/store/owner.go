@@ -10,17 +10,17 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Two kinds of rows say which zones a project has: KindZoneOf lists them by name, and KindZoneCount has their number.
-// So a list and a quota of one project cost the same, however many zones other projects have.
+// Two kinds of rows list the zones of a project: KindZoneOf lists them by name, and KindZoneCount holds their number.
+// So listing the zones of one project and checking its quota cost the same, however many zones other projects have.
 //
-// A store of an earlier build that took no changes when it was opened has none of these rows, and gets none before Init
-// can write all of them. Until then all zones are read.
+// A store of an older version has none of these rows. Init writes all of them, or none when the store takes no changes
+// at that time. Until they are written, all zones are read.
 
-// listed reports whether the rows are complete.
+// listed reports whether the rows of this file are complete.
 func (v View) listed() bool { return v.r.Get(Meta, keyOwners) != nil }
 
-// own adds a zone to the list of its project.
-func (e *Edit) own(z zone.Zone) error {
+// listZone adds a zone to the list of its project.
+func (e *Edit) listZone(z zone.Zone) error {
 	if !e.listed() {
 		return nil
 	}
@@ -30,14 +30,14 @@ func (e *Edit) own(z zone.Zone) error {
 	return e.countZone(z.Project, 1)
 }
 
-// disown removes a zone from the list of its project.
-func (e *Edit) disown(z zone.Zone) error {
+// unlistZone removes a zone from the list of its project.
+func (e *Edit) unlistZone(z zone.Zone) error {
 	if !e.listed() {
 		return nil
 	}
 	err := e.DeleteObject(KindZoneOf.Of(z.Project), string(zoneKey(z.Name)))
 	if errors.Is(err, ErrNotFound) {
-		return nil // a zone must be possible to delete in any case
+		return nil // a zone must always be deletable, even when its row here is missing
 	}
 	if err != nil {
 		return err
@@ -45,13 +45,13 @@ func (e *Edit) disown(z zone.Zone) error {
 	return e.countZone(z.Project, -1)
 }
 
-// MoveZone makes project the owner of a zone in the lists of zones. The zone's own row is the caller's to write.
+// MoveZone changes the owner of a zone in the lists of zones. The caller writes the row of the zone itself.
 func (e *Edit) MoveZone(z zone.Zone, project string) error {
-	if err := e.disown(z); err != nil {
+	if err := e.unlistZone(z); err != nil {
 		return err
 	}
 	z.Project = project
-	return e.own(z)
+	return e.listZone(z)
 }
 
 func (e *Edit) countZone(project string, by int) error {
@@ -78,8 +78,8 @@ func (v View) CountZones(project string) (n int, err error) {
 	return n, err
 }
 
-// ZonesOf walks the zones of a project at or below a name, in canonical order of their names, until fn returns false or
-// an error. It reads no other zones.
+// ZonesOf calls fn for the zones of a project at or below a name, in canonical order of their names, until fn returns
+// false or an error. It reads no other zones.
 func (v View) ZonesOf(project string, below dnsname.Name, fn func(zone.Zone) (bool, error)) error {
 	if !v.listed() {
 		return v.ZonesBelow(below, func(z zone.Zone) (bool, error) {
@@ -106,8 +106,8 @@ func (v View) ZonesOf(project string, below dnsname.Name, fn func(zone.Zone) (bo
 	return err
 }
 
-// indexOwners writes the rows of this file for a store of an earlier build. A store that takes no changes now keeps
-// without them: it serves queries, and the next start writes them.
+// indexOwners writes the rows of this file for a store of an older version. When the store takes no changes now,
+// indexOwners leaves it as it is: the store can serve queries without the rows, and the next start writes them.
 func indexOwners(s Store) error {
 	missing := false
 	err := s.View(func(r Reader) error {

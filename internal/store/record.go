@@ -12,9 +12,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Recorder is a Writer that keeps the rows that are written through it, in order, so that Replay can write them to
-// another store. For each row it keeps the table's index in Tables (1 byte), 1 for a Put or 0 for a Delete, the key
-// and, for a Put, the value, both with their length as a varint in front.
+// Recorder is a Writer that records the rows written through it, in order, so that Replay can write them to another
+// store. For each row it stores the table's index in Tables (1 byte), 1 for a Put or 0 for a Delete, the key, and for a
+// Put the value. Key and value have their length in front as a varint.
 type Recorder struct {
 	Writer
 	Rows []byte
@@ -43,9 +43,9 @@ func (r *Recorder) add(t Table, op byte, key []byte) {
 	r.Rows = append(binary.AppendUvarint(r.Rows, uint64(len(key))), key...)
 }
 
-var errRecord = errors.New("not rows that a store has recorded")
+var errRecord = errors.New("malformed recorded rows")
 
-// eachRow calls fn for every recorded row until fn returns an error; value is nil for a Delete.
+// eachRow calls fn for every recorded row until fn returns an error. value is nil for a Delete.
 func eachRow(rows []byte, fn func(t Table, key, value []byte) error) error {
 	r := rowReader{b: rows}
 	for len(r.b) > 0 {
@@ -65,7 +65,7 @@ func eachRow(rows []byte, fn func(t Table, key, value []byte) error) error {
 	return nil
 }
 
-// Replay writes recorded rows.
+// Replay writes recorded rows to w.
 func Replay(w Writer, rows []byte) error {
 	return eachRow(rows, func(t Table, key, value []byte) error {
 		if value == nil {
@@ -75,27 +75,27 @@ func Replay(w Writer, rows []byte) error {
 	})
 }
 
-// Written is what recorded rows are about.
+// Written lists what recorded rows change.
 type Written struct {
-	Zones   []uuid.UUID                   // whose row, record sets or state as a copy was written, each once
+	Zones   []uuid.UUID                   // zones whose row, record sets or state as a copy were written, each once
 	Sets    map[uuid.UUID]map[SetRef]bool // record sets that were written or deleted, by zone
-	Kinds   []Kind                        // of objects, each once
-	Changes []ChangeRef                   // that were added to journals, in order
+	Kinds   []Kind                        // kinds of the written objects, each once
+	Changes []ChangeRef                   // changes that were added to journals, in order
 }
 
-// SetRef names a record set of a zone.
+// SetRef identifies a record set within a zone.
 type SetRef struct {
 	Name dnsname.Name
 	Type rr.Type
 }
 
-// ChangeRef names a change in a journal.
+// ChangeRef identifies a change in a journal.
 type ChangeRef struct {
 	Zone   uuid.UUID
 	Commit uint64
 }
 
-// ReadWritten returns what recorded rows are about, or an error when they are not what a Recorder kept.
+// ReadWritten lists what recorded rows change. It returns an error when the rows are malformed.
 func ReadWritten(rows []byte) (Written, error) {
 	w := Written{Sets: map[uuid.UUID]map[SetRef]bool{}}
 	seen := map[uuid.UUID]bool{}

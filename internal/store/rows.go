@@ -14,9 +14,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// A zone's row is binary, because every change of a zone reads and writes it, and as JSON that was a tenth of the change:
-// a version 1, then fields. Strings have their length in front, numbers are varints; what may be absent has a flag. New
-// fields go to the end, and a row that ends earlier has none of them.
+// A zone's row is binary: version 1, then the fields. Every change of a zone reads and writes the row, and JSON took a
+// tenth of the time of a change. Strings have their length in front, numbers are varints, and optional fields have a
+// flag. New fields are added at the end, so a row of an older version ends before them.
 const zoneRowVersion = 1
 
 func encodeZone(z zone.Zone) []byte {
@@ -77,7 +77,7 @@ func decodeZone(key, value []byte) (zone.Zone, error) {
 		k := r.string()
 		z.Attributes[k] = r.string()
 	}
-	if len(r.b) > 0 { // a row of an older program ends here
+	if len(r.b) > 0 { // a row of an older version ends here
 		z.Bytes = int(r.uvarint())
 	}
 	if r.bad || err != nil {
@@ -100,8 +100,9 @@ func fromMicros(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// A record set's row is binary, because there are millions: flags 1, then as varints the number of its id, version,
-// created, updated; TTL and description where the flags say so; the count of records, and each with its length.
+// A record set's row is binary, because there are millions of them. It has one byte of flags, then as varints the
+// number of its ID, the version, and the times of creation and update. The TTL and the description follow when the
+// flags say so. The number of records and the records, each with its length, come last.
 const (
 	rowTTL = 1 << iota
 	rowDescription
@@ -109,7 +110,7 @@ const (
 	rowHidden
 )
 
-var errRow = errors.New("not a row of this store")
+var errRow = errors.New("malformed row")
 
 func encodeSet(s zone.RecordSet, num uint64) []byte {
 	b := make([]byte, 1, 40+16*len(s.Data))
@@ -138,7 +139,7 @@ func encodeSet(s zone.RecordSet, num uint64) []byte {
 	return b
 }
 
-// rowReader takes a row apart; after the first mistake everything it returns is zero.
+// rowReader reads the fields of a row. After the first error it returns only zero values.
 type rowReader struct {
 	b   []byte
 	bad bool
@@ -163,7 +164,7 @@ func advance[T uint64 | int64](r *rowReader, v T, n int) T {
 	return v
 }
 
-// take is the next n octets.
+// take returns the next n bytes.
 func (r *rowReader) take(n uint64) []byte {
 	if r.bad || n > uint64(len(r.b)) {
 		r.bad = true
@@ -176,7 +177,7 @@ func (r *rowReader) take(n uint64) []byte {
 
 func (r *rowReader) string() string { return string(r.take(r.uvarint())) }
 
-// decodeSet reads a row of Sets. The id is left to the caller, who has the secret; num is the number in it.
+// decodeSet decodes a row of Sets. It does not set the ID: num is the number in the ID, and the caller has the secret.
 func decodeSet(key, value []byte) (s zone.RecordSet, num uint64, err error) {
 	var ok bool
 	s.Zone, s.Name, s.Type, ok = parseSetKey(key)

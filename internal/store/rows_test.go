@@ -19,7 +19,8 @@ func TestZoneRow(t *testing.T) {
 		{ID: uuid.New(), Name: dnsname.MustParse(`a\.b.example.org.`), Kind: zone.Primary},
 		{ID: uuid.New(), Name: dnsname.Root, Project: "p", Kind: zone.Secondary, Email: "a@example.org", TTL: 1<<32 - 1,
 			Serial: 1<<32 - 1, Description: &text, Pool: uuid.New(), Masters: []string{"192.0.2.1:53", ""},
-			Attributes: map[string]string{"x": "y", "": "z"}, Version: 7, Created: now, Updated: now, Sets: 3, Records: 9, Bytes: 99},
+			Attributes: map[string]string{"x": "y", "": "z"}, Version: 7, Created: now, Updated: now, Sets: 3, Records: 9,
+			Bytes: 99},
 	} {
 		row := encodeZone(z)
 		got, err := decodeZone(z.ID[:], row)
@@ -28,9 +29,10 @@ func TestZoneRow(t *testing.T) {
 		}
 		for n := range row {
 			got, err := decodeZone(z.ID[:], row[:n])
-			older := n == len(row)-1 && got.Records == z.Records && got.Bytes == 0 // without the last field
+			// a row of an older version, without the last field
+			older := n == len(row)-1 && got.Records == z.Records && got.Bytes == 0
 			if err == nil && !older {
-				t.Errorf("a row cut to %d of %d octets was read", n, len(row))
+				t.Errorf("a row cut to %d of %d bytes was read", n, len(row))
 			}
 		}
 	}
@@ -46,12 +48,13 @@ func TestSetRow(t *testing.T) {
 	} {
 		row := encodeSet(s, 77)
 		got, num, err := decodeSet(SetKey(s.Zone, s.Name, s.Type), row)
-		if diff := cmp.Diff(s, got, cmpopts.EquateComparable(dnsname.Name{}), cmpopts.EquateEmpty()); diff != "" || err != nil || num != 77 {
+		diff := cmp.Diff(s, got, cmpopts.EquateComparable(dnsname.Name{}), cmpopts.EquateEmpty())
+		if diff != "" || err != nil || num != 77 {
 			t.Errorf("decodeSet(encodeSet): number %d, %v (-want +got)\n%s", num, err, diff)
 		}
 		for n := range row {
 			if _, _, err := decodeSet(SetKey(s.Zone, s.Name, s.Type), row[:n]); err == nil {
-				t.Errorf("a row cut to %d of %d octets was read", n, len(row))
+				t.Errorf("a row cut to %d of %d bytes was read", n, len(row))
 			}
 		}
 	}
@@ -62,7 +65,8 @@ func TestChangeRow(t *testing.T) {
 	id := uuid.New()
 	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: id, Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA,
 		Data: []string{"1234"}, Version: 1, Created: time.UnixMicro(1).UTC()}
-	c := Change{Zone: id, Commit: 9, Group: 9, Time: time.UnixMicro(3).UTC(), Actor: Actor{"w", "p", "d", "r"}, Note: "n", From: 1, To: 2,
+	c := Change{Zone: id, Commit: 9, Group: 9, Time: time.UnixMicro(3).UTC(), Actor: Actor{"w", "p", "d", "r"}, Note: "n",
+		From: 1, To: 2,
 		ZoneTTL: 3, Sets: []SetChange{{Before: &set}, {After: &set}, {&set, &set}}}
 	whole, retimed := c, c
 	whole.Whole, whole.Sets = true, nil
@@ -80,7 +84,7 @@ func TestChangeRow(t *testing.T) {
 		}
 		end := len(row)
 		if c.Group != c.Commit && !c.Whole {
-			end-- // without its group it is a row of an earlier build
+			end-- // without its group, it is a row of an older version
 			if got, err := v.decodeChange(JournalKey(id, 9), row[:end]); err != nil || got.Group != 9 {
 				t.Errorf("a row without a group: %+v, %v, want group 9", got, err)
 			}
@@ -88,24 +92,25 @@ func TestChangeRow(t *testing.T) {
 		for n := range end {
 			got, err := v.decodeChange(JournalKey(id, 9), row[:n])
 			if err == nil || got.Sets != nil || got.Commit != 9 || got.To != 0 && got.To != 2 {
-				t.Errorf("a row cut to %d of %d octets was read: %v, %v", n, len(row), got, err)
+				t.Errorf("a row cut to %d of %d bytes was read: %v, %v", n, len(row), got, err)
 			}
 		}
 	}
 }
 
-// TestForeignChange: a change does not reach into another zone, whatever its row says.
+// TestForeignChange checks that a change cannot have record sets of another zone.
 func TestForeignChange(t *testing.T) {
 	v := View{secret: make([]byte, 32)}
 	id := uuid.New()
-	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: uuid.New(), Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA}
+	set := zone.RecordSet{ID: setID(v.secret, 5), Zone: uuid.New(), Name: dnsname.MustParse("www.example.org."),
+		Type: rr.TypeA}
 	row := encodeChange(Change{Zone: id, Commit: 9, To: 2, Sets: []SetChange{{Before: &set}}})
 	if got, err := v.decodeChange(JournalKey(id, 9), row); err == nil || got.Sets != nil {
 		t.Errorf("a record set of another zone: %v, %v", got, err)
 	}
 }
 
-// TestSetIDs: an id leads to its number, and nobody makes one up.
+// TestSetIDs checks that an ID leads to its number, and that nobody can guess an ID without the secret.
 func TestSetIDs(t *testing.T) {
 	a, b := make([]byte, 32), make([]byte, 32)
 	b[0] = 1

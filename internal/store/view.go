@@ -14,23 +14,24 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// View reads the rows of a store at one moment. The values it returns are the caller's own.
+// View reads the rows of a store at one moment. The caller may keep and change the values that it returns.
 type View struct {
 	r      Reader
 	secret []byte
 }
 
-// NewView reads through r. The store must have been set up by Init.
+// NewView returns a View that reads through r. The store must have been initialized by Init.
 func NewView(r Reader) View {
 	return View{r, append([]byte(nil), r.Get(Meta, keySecret)...)}
 }
 
-// absent says what is not there. It makes its words when they are read, which is seldom: a change looks for quotas that
-// nobody has set, and a new record set for the one in whose place it would be.
+// absent is an ErrNotFound with the missing object. It formats its text only when Error is called, which is rare. Most
+// such errors are not shown: each change reads quotas that are usually not set, and a new record set first checks that
+// its name and type are free.
 type absent struct {
 	what string
 	key  fmt.Stringer
-	typ  rr.Type // of a record set that was looked for by name; else 0
+	typ  rr.Type // type of a record set that was read by name; otherwise 0
 }
 
 type text string
@@ -47,7 +48,7 @@ func (e *absent) Error() string {
 
 func (e *absent) Unwrap() error { return ErrNotFound }
 
-// Zone is the zone with this id, or ErrNotFound.
+// Zone returns the zone with this ID, or ErrNotFound.
 func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 	b := v.r.Get(Zones, id[:])
 	if b == nil {
@@ -56,7 +57,7 @@ func (v View) Zone(id uuid.UUID) (zone.Zone, error) {
 	return decodeZone(id[:], b)
 }
 
-// ZoneByName is the zone with this name, or ErrNotFound.
+// ZoneByName returns the zone with this name, or ErrNotFound.
 func (v View) ZoneByName(n dnsname.Name) (zone.Zone, error) {
 	id := v.r.Get(Names, zoneKey(n))
 	if len(id) != 16 {
@@ -65,12 +66,12 @@ func (v View) ZoneByName(n dnsname.Name) (zone.Zone, error) {
 	return v.Zone(uuid.UUID(id))
 }
 
-// Zones walks all zones in canonical order of their names until fn returns false or an error.
+// Zones calls fn for all zones in canonical order of their names, until fn returns false or an error.
 func (v View) Zones(fn func(zone.Zone) (bool, error)) error {
 	return v.ZonesBelow(dnsname.Root, fn)
 }
 
-// ZonesBelow walks the zones at or below a name in canonical order.
+// ZonesBelow calls fn for the zones at or below a name in canonical order, until fn returns false or an error.
 func (v View) ZonesBelow(n dnsname.Name, fn func(zone.Zone) (bool, error)) error {
 	var err error
 	v.r.Scan(Names, n.AppendKey(nil), nil, func(key, id []byte) bool {
@@ -89,7 +90,7 @@ func (v View) ZonesBelow(n dnsname.Name, fn func(zone.Zone) (bool, error)) error
 	return err
 }
 
-// RecordSet is the set of this zone, name and type, or ErrNotFound.
+// RecordSet returns the set with this zone, name and type, or ErrNotFound.
 func (v View) RecordSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) (zone.RecordSet, error) {
 	key := SetKey(zoneID, n, t)
 	b := v.r.Get(Sets, key)
@@ -99,7 +100,7 @@ func (v View) RecordSet(zoneID uuid.UUID, n dnsname.Name, t rr.Type) (zone.Recor
 	return v.set(key, b)
 }
 
-// RecordSetByID is the set with this id, or ErrNotFound.
+// RecordSetByID returns the set with this ID, or ErrNotFound.
 func (v View) RecordSetByID(id uuid.UUID) (zone.RecordSet, error) {
 	num := setNumber(id)
 	key := v.r.Get(SetIDs, number(num))
@@ -119,7 +120,7 @@ func (v View) set(key, value []byte) (zone.RecordSet, error) {
 	return s, err
 }
 
-// RecordSetsAt is every set of a name.
+// RecordSetsAt returns all sets of a name.
 func (v View) RecordSetsAt(zoneID uuid.UUID, n dnsname.Name) ([]zone.RecordSet, error) {
 	var out []zone.RecordSet
 	err := v.sets(nameKey(zoneID, n), func(s zone.RecordSet) (bool, error) {
@@ -129,12 +130,13 @@ func (v View) RecordSetsAt(zoneID uuid.UUID, n dnsname.Name) ([]zone.RecordSet, 
 	return out, err
 }
 
-// RecordSets walks the sets of a zone in canonical order of names, then by type, until fn returns false or an error.
+// RecordSets calls fn for the sets of a zone in canonical order of names, then by type, until fn returns false or an
+// error.
 func (v View) RecordSets(zoneID uuid.UUID, fn func(zone.RecordSet) (bool, error)) error {
 	return v.sets(zoneID[:], fn)
 }
 
-// RecordSetsBelow walks the sets at or below a name.
+// RecordSetsBelow calls fn for the sets at or below a name, in the same order, until fn returns false or an error.
 func (v View) RecordSetsBelow(zoneID uuid.UUID, n dnsname.Name, fn func(zone.RecordSet) (bool, error)) error {
 	return v.sets(n.AppendKey(append([]byte(nil), zoneID[:]...)), fn)
 }
@@ -143,19 +145,19 @@ func (v View) sets(prefix []byte, fn func(zone.RecordSet) (bool, error)) error {
 	return v.walk(walk{table: Sets, prefix: prefix}, fn)
 }
 
-// walk says which record sets are walked, and in which order.
+// walk selects record sets and the order in which they are read.
 type walk struct {
 	table        Table  // Sets: by name and type; SetIDs: by age
-	prefix, from []byte // of keys, as in Scan
-	skip         []byte // the key of the one set that is left out; nil: none
+	prefix, from []byte // prefix and first key, as in Scan
+	skip         []byte // key of one set to leave out; nil for none
 	back         bool
 
-	of   func(zone uuid.UUID) bool // with SetIDs, the zones whose sets are read; nil: all
-	pass int                       // with SetIDs, how many sets of other zones may be passed over
+	ofZone     func(zone uuid.UUID) bool // with SetIDs: reports whether the sets of a zone are read; nil for all zones
+	maxSkipped int                       // with SetIDs: how many sets of other zones may be skipped
 }
 
-// ErrFar says that a walk by age came by too many record sets of other zones.
-var ErrFar = errors.New("too many record sets of other zones lie between")
+// ErrTooManySkipped reports that a walk by age skipped too many record sets of other zones.
+var ErrTooManySkipped = errors.New("too many record sets of other zones lie between")
 
 func (v View) walk(o walk, fn func(zone.RecordSet) (bool, error)) error {
 	scan := v.r.Scan
@@ -169,9 +171,9 @@ func (v View) walk(o walk, fn func(zone.RecordSet) (bool, error)) error {
 			return true
 		}
 		if o.table == SetIDs {
-			if o.of != nil && len(value) >= 16 && !o.of(uuid.UUID(value[:16])) {
-				if passed++; passed > o.pass {
-					err = ErrFar
+			if o.ofZone != nil && len(value) >= 16 && !o.ofZone(uuid.UUID(value[:16])) {
+				if passed++; passed > o.maxSkipped {
+					err = ErrTooManySkipped
 				}
 				return err == nil
 			}
@@ -188,8 +190,8 @@ func (v View) walk(o walk, fn func(zone.RecordSet) (bool, error)) error {
 	return err
 }
 
-// SetsOfType walks the names of a zone that have a set of one type, in canonical order, until fn returns false. It looks at
-// keys alone: a type that few names of a million have is found in a tenth of a second.
+// SetsOfType calls fn for the names of a zone that have a set of one type, in canonical order, until fn returns false.
+// It reads only keys: in a zone of a million names, it finds a rare type in a tenth of a second.
 func (v View) SetsOfType(zoneID uuid.UUID, t rr.Type, fn func(dnsname.Name) bool) error {
 	var err error
 	v.r.Scan(Sets, zoneID[:], nil, func(key, _ []byte) bool {
@@ -206,7 +208,7 @@ func (v View) SetsOfType(zoneID uuid.UUID, t rr.Type, fn func(dnsname.Name) bool
 	return err
 }
 
-// Served walks what a zone serves, in canonical order of names.
+// Served calls fn for the record sets that a zone serves, in canonical order of names.
 func (v View) Served(z zone.Zone, fn func(rr.Set) error) error {
 	var err error
 	v.r.Scan(Sets, z.ID[:], nil, func(key, value []byte) bool {
@@ -219,18 +221,19 @@ func (v View) Served(z zone.Zone, fn func(rr.Set) error) error {
 	return err
 }
 
-// RecordSetsByAge walks the sets of some zones by age, oldest first (newest first when back), starting after the set
-// with id after (nil: at the beginning). Ids sort by creation, so this is the order of both. Sets of other zones lie
-// between them: it reads none of these, passes over so many of them, and then returns ErrFar.
+// RecordSetsByAge calls fn for the sets of some zones by age, oldest first (newest first when back is set). It starts
+// after the set with ID after (nil: at the beginning). IDs sort by creation, so this is also the order of IDs. Sets of
+// other zones lie between them: RecordSetsByAge does not read them, skips at most pass of them, and then returns
+// ErrTooManySkipped.
 func (v View) RecordSetsByAge(zones map[uuid.UUID]zone.Zone, after *uuid.UUID, back bool, pass int,
 	fn func(zone.RecordSet) (bool, error)) error {
-	o := walk{table: SetIDs, back: back, pass: pass}
-	o.of = func(id uuid.UUID) bool { _, ok := zones[id]; return ok }
+	o := walk{table: SetIDs, back: back, maxSkipped: pass}
+	o.ofZone = func(id uuid.UUID) bool { _, ok := zones[id]; return ok }
 	if after != nil {
 		o.from = number(setNumber(*after))
 		o.skip = o.from
 	} else if len(zones) == 1 && !back {
-		for _, z := range zones { // its SOA is its oldest set
+		for _, z := range zones { // the SOA is the oldest set of a zone
 			if soa, err := v.RecordSet(z.ID, z.Name, rr.TypeSOA); err == nil {
 				o.from = number(setNumber(soa.ID))
 			}
@@ -239,8 +242,8 @@ func (v View) RecordSetsByAge(zones map[uuid.UUID]zone.Zone, after *uuid.UUID, b
 	return v.walk(o, fn)
 }
 
-// ZoneSetsByName walks the sets of a zone in canonical order of names, then by type (in reverse when back), starting
-// after the set after (nil: at the beginning).
+// ZoneSetsByName calls fn for the sets of a zone in canonical order of names, then by type (in reverse when back is
+// set). It starts after the set after (nil: at the beginning).
 func (v View) ZoneSetsByName(zoneID uuid.UUID, after *zone.RecordSet, back bool,
 	fn func(zone.RecordSet) (bool, error)) error {
 	o := walk{table: Sets, prefix: zoneID[:], back: back}
@@ -260,17 +263,17 @@ func (v View) Object(kind Kind, id string, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// EachObject walks the objects of a kind in order of their ids, as JSON, until fn returns false or an error.
+// EachObject calls fn for the objects of a kind in order of their IDs, as JSON, until fn returns false or an error.
 func (v View) EachObject(kind Kind, fn func(id string, value []byte) (bool, error)) error {
 	return v.EachObjectAfter(kind, "", fn)
 }
 
-// EachObjectAfter is EachObject from the first id after the given one.
+// EachObjectAfter is EachObject that starts at the first ID after the given one.
 func (v View) EachObjectAfter(kind Kind, after string, fn func(id string, value []byte) (bool, error)) error {
 	prefix := ObjectKey(kind, "")
 	var from []byte
 	if after != "" {
-		from = append(ObjectKey(kind, after), 0) // the least key that is greater
+		from = append(ObjectKey(kind, after), 0) // the smallest key that is larger
 	}
 	var err error
 	v.r.Scan(Objects, prefix, from, func(key, value []byte) bool {
@@ -281,7 +284,7 @@ func (v View) EachObjectAfter(kind Kind, after string, fn func(id string, value 
 	return err
 }
 
-// EachOf is EachObjectAfter with the objects read.
+// EachOf is EachObjectAfter with decoded objects.
 func EachOf[T any](v View, kind Kind, after string, fn func(id string, o T) (bool, error)) error {
 	return v.EachObjectAfter(kind, after, func(id string, value []byte) (bool, error) {
 		var o T
@@ -292,7 +295,7 @@ func EachOf[T any](v View, kind Kind, after string, fn func(id string, o T) (boo
 	})
 }
 
-// ObjectsOf reads all objects of a kind.
+// ObjectsOf returns all objects of a kind.
 func ObjectsOf[T any](v View, kind Kind) (out []T, err error) {
 	err = EachOf(v, kind, "", func(_ string, o T) (bool, error) {
 		out = append(out, o)

@@ -10,15 +10,15 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// nothing is a store without rows.
-type nothing struct{}
+// emptyReader is a Reader without rows.
+type emptyReader struct{}
 
-func (nothing) Get(Table, []byte) []byte                                     { return nil }
-func (nothing) Scan(Table, []byte, []byte, func(key, value []byte) bool)     {}
-func (nothing) ScanBack(Table, []byte, []byte, func(key, value []byte) bool) {}
+func (emptyReader) Get(Table, []byte) []byte                                     { return nil }
+func (emptyReader) Scan(Table, []byte, []byte, func(key, value []byte) bool)     {}
+func (emptyReader) ScanBack(Table, []byte, []byte, func(key, value []byte) bool) {}
 
 func TestAbsent(t *testing.T) {
-	v, n := NewView(nothing{}), dnsname.MustParse("www.example.org.")
+	v, n := NewView(emptyReader{}), dnsname.MustParse("www.example.org.")
 	id := uuid.MustParse("00000000-0000-4000-8000-000000000000")
 	var out any
 	first := func(_ any, err error) error { return err }

@@ -78,7 +78,7 @@ func (a *attempt) apply(ctx context.Context, c *incoming, from string) error {
 	if touched > manySets {
 		commit = a.pub.CommitAlone
 	}
-	actor := store.Actor{Who: "master " + from, Project: a.zone.Project, Door: "transfer"}
+	actor := store.Actor{Who: "master " + from, Project: a.zone.Project, API: "transfer"}
 	return commit(ctx, actor, func(tx *publish.Tx) error {
 		z, err := tx.Zone(a.id)
 		if err != nil {

@@ -220,7 +220,7 @@ func (a *attempt) expire(ctx context.Context) error {
 }
 
 func (a *attempt) save(ctx context.Context, what string) error {
-	actor := store.Actor{Who: "nameplane", Project: a.zone.Project, Door: "transfer"}
+	actor := store.Actor{Who: "nameplane", Project: a.zone.Project, API: "transfer"}
 	return a.pub.Commit(ctx, actor, func(tx *publish.Tx) error {
 		tx.Note("%s", what)
 		if _, err := tx.Zone(a.id); err != nil { // the zone was deleted meanwhile: its state would never be removed

@@ -24,7 +24,7 @@ type Rig struct {
 }
 
 // Actor makes the changes of tests.
-var Actor = store.Actor{Who: "test", Door: "test"}
+var Actor = store.Actor{Who: "test", API: "test"}
 
 // Open starts a rig in a temporary directory and stops it at the end of the test. Passwords are hashed cheaply.
 func Open(t testing.TB, log *slog.Logger) Rig {

@@ -148,7 +148,7 @@ func (s *Service) resume(all []row) {
 			x.Interrupted++
 		}
 		x.State, x.Step, x.Queries = Waiting, "", 0
-		r := &running{scan: x, actor: store.Actor{Project: x.Project, Door: "explain"}, changed: make(chan struct{}),
+		r := &running{scan: x, actor: store.Actor{Project: x.Project, API: "explain"}, changed: make(chan struct{}),
 			accepted: make(chan struct{})}
 		if w.Actor != nil {
 			r.actor = *w.Actor

@@ -123,7 +123,7 @@ func parseID(s string) (uuid.UUID, error) {
 }
 
 func (c *call) actor() store.Actor {
-	return store.Actor{Who: c.scope.caller.Who, Project: c.scope.project, Door: "designate",
+	return store.Actor{Who: c.scope.caller.Who, Project: c.scope.project, API: "designate",
 		RequestID: httpapi.RequestID(c.r.Context())}
 }
 

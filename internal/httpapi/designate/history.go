@@ -55,7 +55,7 @@ type setValues struct {
 
 func wireChange(ch store.Change) historyChange {
 	w := historyChange{ID: strconv.FormatUint(ch.Commit, 10), Group: strconv.FormatUint(ch.Group, 10),
-		Time: timestamp(ch.Time), Who: ch.Actor.Who, ProjectID: ch.Actor.Project, API: ch.Actor.Door,
+		Time: timestamp(ch.Time), Who: ch.Actor.Who, ProjectID: ch.Actor.Project, API: ch.Actor.API,
 		RequestID: ch.Actor.RequestID, Note: ch.Note, From: ch.From, To: ch.To, Complete: !ch.Whole,
 		Damaged: ch.Damage != nil, Sets: []setChange{}}
 	if ch.Retimed {

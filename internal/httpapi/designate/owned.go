@@ -214,7 +214,7 @@ func (res resource[T, P]) expired(item T, now time.Time) bool {
 }
 
 // ownActor makes the changes that no client asked for.
-var ownActor = store.Actor{Who: "nameplane", Door: "designate"}
+var ownActor = store.Actor{Who: "nameplane", API: "designate"}
 
 // tidy runs resource.tidy for every kind of object that belongs to projects.
 func (a *API) tidy(ctx context.Context) {

@@ -114,7 +114,7 @@ func (l *setList) read() error {
 	case l.match.name != nil || l.match.below != nil || l.match.aliases || l.sets <= smallList:
 	case l.match.any && l.q.count: // the total needs all matches
 	case l.sort == nil:
-		if err := l.readByAge(); !errors.Is(err, store.ErrFar) {
+		if err := l.readByAge(); !errors.Is(err, store.ErrTooManySkipped) {
 			return err
 		}
 		l.page, l.weight, l.more = nil, 0, false
@@ -145,7 +145,7 @@ func (l *setList) markerSet() *zone.RecordSet {
 	return &l.marker.set
 }
 
-// readByAge reads sets in the order of their creation, which is the order of their ids. It returns store.ErrFar when
+// readByAge reads sets in the order of their creation, which is the order of their ids. It returns store.ErrTooManySkipped when
 // sorting is faster: 4*l.sets is the bound, because skipping a set of another zone costs a fraction of reading one.
 func (l *setList) readByAge() error {
 	var after *uuid.UUID

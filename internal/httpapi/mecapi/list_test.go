@@ -62,7 +62,7 @@ func TestTerminationRevokes(t *testing.T) {
 		if broken == nil {
 			delete(left, app)
 		}
-		if actor.Door != "mm5" || actor.Who == "" {
+		if actor.API != "mm5" || actor.Who == "" {
 			t.Errorf("revoked by %+v", actor)
 		}
 		return n, broken

@@ -13,15 +13,15 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// goexit runs fn on a goroutine of its own until it ends.
+// goexit runs fn in a goroutine of its own and waits until it ends.
 func goexit(fn func()) {
 	var wg sync.WaitGroup
 	wg.Go(fn)
 	wg.Wait()
 }
 
-// testViewSeesOneMoment keeps a View open while Updates of many sizes commit, so that pages it reads are freed,
-// would be used again, and the file grows.
+// testViewSeesOneMoment keeps a View open while Updates of many sizes commit. Pages that the View reads become free and
+// could be used again, and the file grows.
 func testViewSeesOneMoment(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	const keys = 2000
@@ -57,8 +57,8 @@ func testViewSeesOneMoment(t *testing.T, open Opener) {
 	})
 }
 
-// testViewNeverWaits runs Views while an Update is in the middle of its function: were they to wait for it, this
-// test would hang. The first View stays open, so that the commit has to grow beside it.
+// testViewNeverWaits runs Views while an Update is inside its function. If they waited for the Update, this test would
+// hang. The first View stays open, so that the file must grow while it is in use.
 func testViewNeverWaits(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	inside, leave, done := make(chan bool), make(chan bool), make(chan error)
@@ -92,7 +92,7 @@ func testViewNeverWaits(t *testing.T, open Opener) {
 	})
 }
 
-// testBatchesAreWhole: one Update writes one number in many places and tables; a View never sees two numbers.
+// testBatchesAreWhole writes one number to many keys and tables in each Update. A View must never see two numbers.
 func testBatchesAreWhole(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	write := func(n int) {
@@ -131,7 +131,7 @@ func testBatchesAreWhole(t *testing.T, open Opener) {
 	}
 }
 
-// values counts the keys of all tables by their value.
+// values counts the keys of all tables by value.
 func values(t *testing.T, s store.Store) map[string]int {
 	t.Helper()
 	seen := map[string]int{}
@@ -159,7 +159,7 @@ func wholeBatch(t *testing.T, s store.Store) int {
 	return number
 }
 
-// testUpdatesRunAlone: concurrent read-modify-write loses nothing.
+// testUpdatesRunAlone checks that concurrent read-modify-write loses nothing.
 func testUpdatesRunAlone(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	const writers, each = 4, 25
@@ -198,7 +198,7 @@ func testDurable(t *testing.T, open Opener) {
 	}
 }
 
-// testBackupWhileWriting takes copies beside a writer, and opens each: it must hold one whole commit.
+// testBackupWhileWriting takes backups during writes, and opens each of them. A backup must hold one whole commit.
 func testBackupWhileWriting(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := openIn(t, open, dir)
@@ -239,7 +239,7 @@ func testBackupWhileWriting(t *testing.T, open Opener) {
 	writer.Wait()
 }
 
-// fileName is the name of the store's file in dir: the one that the names of all others, such as logs, begin with.
+// fileName returns the name of the store's file in dir: the names of all other files, such as logs, begin with it.
 func fileName(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir)

@@ -6,14 +6,14 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Counted is a store that counts the rows that are read from it: the work that a list or a commit is, whatever machine
-// does it.
+// Counted is a store that counts the rows read from it. The number is a measure of the work of a list or a commit that
+// does not depend on the machine.
 type Counted struct {
 	store.Store
 	views, updates atomic.Int64
 }
 
-// Count counts the reads of a store.
+// Count returns a store that counts the reads of s.
 func Count(s store.Store) *Counted { return &Counted{Store: s} }
 
 // Rows returns how many rows were read since it was last called, and how many of them inside Updates.

@@ -20,7 +20,7 @@ func testBigTransaction(t *testing.T, open Opener) {
 	value := make([]byte, 35)
 	update(t, s, func(w store.Writer) {
 		for i := range keys {
-			// A factor that is odd and no divisor of keys visits every key, out of order.
+			// An odd factor that does not divide keys visits every key, out of order.
 			if err := w.Put(store.Sets, fmt.Appendf(nil, "%045d", i*77_777%keys), value); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func testBigTransaction(t *testing.T, open Opener) {
 	}
 }
 
-// model is what a store should hold.
+// model is the expected content of a store.
 type model map[store.Table]map[string]string
 
 func (m model) clone() model {
@@ -56,7 +56,7 @@ func (m model) clone() model {
 	return c
 }
 
-// scan lists the keys that Scan, or ScanBack, should give.
+// scan returns the keys that Scan, or ScanBack, should return.
 func (m model) scan(table store.Table, prefix string, from []byte, back bool) []string {
 	var keys []string
 	for _, k := range slices.Sorted(maps.Keys(m[table])) {
@@ -71,7 +71,8 @@ func (m model) scan(table store.Table, prefix string, from []byte, back bool) []
 	return keys
 }
 
-// testModel makes random changes, some of them undone, some after a reopen, to a store and to plain maps.
+// testModel makes random changes to a store and to plain maps. Some of the changes are rolled back, some follow a
+// reopen.
 func testModel(t *testing.T, open Opener) {
 	rnd := rand.New(rand.NewPCG(2, 53))
 	dir := t.TempDir()
@@ -104,7 +105,7 @@ func testModel(t *testing.T, open Opener) {
 	}
 }
 
-// modelUpdate does one Update, and returns what the store should hold after it.
+// modelUpdate makes one Update, and returns the expected content of the store after it.
 func modelUpdate(t *testing.T, rnd *rand.Rand, s store.Store, m model) model {
 	t.Helper()
 	next, fail := m.clone(), rnd.IntN(5) == 0
@@ -142,7 +143,7 @@ func modelUpdate(t *testing.T, rnd *rand.Rand, s store.Store, m model) model {
 	return next
 }
 
-// compare does random reads.
+// compare compares random reads of the store with the model.
 func compare(t *testing.T, rnd *rand.Rand, r store.Reader, m model) {
 	t.Helper()
 	for range 10 {
@@ -175,7 +176,7 @@ func compare(t *testing.T, rnd *rand.Rand, r store.Reader, m model) {
 	}
 }
 
-// randomKey is short and of few letters, so that keys meet; sometimes it is empty, and sometimes 0xff.
+// randomKey returns a short key of few different letters, so that keys repeat. It is empty at times, and contains 0xff.
 func randomKey(rnd *rand.Rand) string {
 	letters := "ab\x00\xff"
 	key := make([]byte, rnd.IntN(7))

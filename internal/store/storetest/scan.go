@@ -29,7 +29,8 @@ func wantKeys(t *testing.T, what string, want, got []string) {
 
 func testScan(t *testing.T, open Opener) {
 	s := openNew(t, open)
-	all := []string{"\x00", "a", "a\x00", "a\xff", "a\xff\xff", "b", "ba", "bb", "bbb", "bc", "c", "\xff", "\xff\x00", "\xff\xff", "\xff\xff\x01"}
+	all := []string{"\x00", "a", "a\x00", "a\xff", "a\xff\xff", "b", "ba", "bb", "bbb", "bc", "c", "\xff", "\xff\x00",
+		"\xff\xff", "\xff\xff\x01"}
 	update(t, s, func(w store.Writer) {
 		for i := range all {
 			put(t, w, store.Sets, all[len(all)-1-i], "x")
@@ -101,8 +102,8 @@ func testScanStops(t *testing.T, open Opener) {
 	})
 }
 
-// testScanEmptiedPages scans inside an Update that has deleted long runs of keys: whole pages of a tree are empty
-// then, and stay in it until the commit.
+// testScanEmptiedPages scans inside an Update that has deleted long runs of keys. Whole pages of a tree are then empty,
+// and stay in the tree until the commit.
 func testScanEmptiedPages(t *testing.T, open Opener) {
 	const keys = 5000
 	key := func(i int) string { return fmt.Sprintf("%06d", i) }

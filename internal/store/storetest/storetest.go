@@ -1,4 +1,6 @@
-// Package storetest is the contract of store.Store as a test suite. Every implementation runs it.
+// Package storetest tests implementations of store.Store: its tests are the contract of the interface.
+//
+// Start with Run in storetest.go, which every implementation calls. Count in count.go wraps a store to count row reads.
 package storetest
 
 import (
@@ -11,10 +13,10 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Opener opens the store that lives in dir, and makes it when there is none.
+// Opener opens the store in dir, and creates it when there is none.
 type Opener func(t *testing.T, dir string) store.Store
 
-// Run checks that the stores that open gives keep the contract.
+// Run runs all tests of the contract on the stores that open returns.
 func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	tests := []struct {
 		name string
@@ -100,7 +102,7 @@ func del(t *testing.T, w store.Writer, table store.Table, key string) {
 	}
 }
 
-// content is all of a table as "key=value".
+// content returns the rows of a table as "key=value".
 func content(r store.Reader, table store.Table) []string {
 	var all []string
 	r.Scan(table, nil, nil, func(k, v []byte) bool {
@@ -183,7 +185,8 @@ func testTablesAreApart(t *testing.T, open Opener) {
 	}
 }
 
-// testValuesStay: what was read stays as it was while it is written over, many times and beside much else.
+// testValuesStay checks that a slice that was read does not change while its key is overwritten many times, among many
+// other writes.
 func testValuesStay(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	update(t, s, func(w store.Writer) {
@@ -211,7 +214,7 @@ func testValuesStay(t *testing.T, open Opener) {
 	})
 }
 
-// testBuffers: a caller may use its slices again once Put or Delete has returned.
+// testBuffers checks that a caller may reuse its slices once Put or Delete has returned.
 func testBuffers(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	update(t, s, func(w store.Writer) {
@@ -271,7 +274,7 @@ func testRollbackOnError(t *testing.T, open Opener) {
 	wantContent(t, s, store.Sets, "kept=1", "next=3")
 }
 
-// recovered runs fn and returns what it panicked with.
+// recovered runs fn and returns the value of its panic.
 func recovered(fn func()) (p any) {
 	defer func() { p = recover() }()
 	fn()
@@ -303,7 +306,7 @@ func testRollbackOnPanic(t *testing.T, open Opener) {
 	wantContent(t, s, store.Sets, "next=2")
 }
 
-// testRollbackOnGoexit: t.Fatal inside an Update ends the goroutine, and must not take the store with it.
+// testRollbackOnGoexit checks that t.Fatal inside an Update, which ends the goroutine, does not block the store.
 func testRollbackOnGoexit(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	goexit(func() {
