@@ -11,12 +11,12 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// rowOf is key and value of a typical record set: 45 and 35 bytes.
+// rowOf returns key and value of a typical record set: 45 and 35 bytes.
 func rowOf(i int) (key, value []byte) {
 	return fmt.Appendf(nil, "%08x/org.example.%024x", 7, i), fmt.Appendf(nil, "%035d", i)
 }
 
-// benchStore holds rows record sets, put in order of their keys as an import does.
+// benchStore returns a store of the given number of record sets, written in order of their keys like an import.
 func benchStore(b *testing.B, rows int) *Store {
 	b.Helper()
 	s := open(b, filepath.Join(b.TempDir(), "store.db"))
@@ -36,7 +36,7 @@ func benchStore(b *testing.B, rows int) *Store {
 	return s
 }
 
-// BenchmarkUpdate is one commit of a number of changes to random record sets, with its line in the journal.
+// BenchmarkUpdate measures one commit of a number of changes to random record sets, with one entry in the journal.
 func BenchmarkUpdate(b *testing.B) {
 	for _, puts := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("puts=%d", puts), func(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkSync is the floor: what a commit writes at least, and its two syncs.
+// BenchmarkSync measures the lower bound of a commit: the least that it writes, and its two syncs.
 func BenchmarkSync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "file"))
 	if err != nil {
@@ -86,7 +86,7 @@ func BenchmarkSync(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen is the check of a store of about 200 MB, and the rest of Open.
+// BenchmarkOpen measures Open, mainly the check, of a store of about 200 MB.
 func BenchmarkOpen(b *testing.B) {
 	s := benchStore(b, 1_000_000)
 	path := s.path
@@ -102,7 +102,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkScan reads a million rows, as the start of serve does.
+// BenchmarkScan reads a million rows, like the start of serve.
 func BenchmarkScan(b *testing.B) {
 	s := benchStore(b, 1_000_000)
 	for b.Loop() {

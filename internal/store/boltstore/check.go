@@ -12,22 +12,25 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// checked is what a check of a file has found.
+// checked is the result of the check of a file.
 type checked struct {
-	empty bool // a new file: nothing is in it
-	plain bool // a store of an earlier build: its rows have no checksums
-	torn  bool // one meta page is damaged
-	rows  int
+	empty       bool // a new file without content
+	noChecksums bool // a store of an older version: its rows have no checksums
+	torn        bool // one meta page is damaged
+	rows        int
 
-	history error // damage that concerns the table Journal alone
+	journal error // damage that affects only the table Journal
 }
 
-// checkFile reads every page in use and says whether bbolt can be let at them: bbolt trusts its file, and follows
-// a bad offset into a panic, a bus error, or another page's data. It also verifies the checksums of all rows and tables.
-// Reading is by ReadAt, where a bad sector is an error and not a signal, and leaves the file in the page cache for the
-// load that follows: bbolt's mapping has no read-ahead. The figures are in docs/designs/011-plain-bbolt.md.
+// checkFile reads every page in use and decides whether bbolt can open the file. bbolt trusts its file: a bad offset
+// leads it to a panic, a bus error, or the data of another page. checkFile also verifies the checksums of all rows and
+// tables.
 //
-// An empty file is a new one: it has nothing to lose, and is what a crash right after creation leaves.
+// It reads with ReadAt, where a bad sector is an error and not a signal. This also leaves the file in the page cache
+// for the load that follows, because bbolt's mapping has no read-ahead. The measurements are in
+// docs/designs/011-plain-bbolt.md.
+//
+// An empty file counts as new: it has nothing to lose, and a crash right after creation leaves such a file.
 func checkFile(f *os.File) (checked, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -50,7 +53,7 @@ func checkFile(f *os.File) (checked, error) {
 	return checked{}, &store.DamagedError{Path: f.Name(), Err: err}
 }
 
-// checkPages checks all pages that a meta page leads to.
+// checkPages checks all pages that can be reached from a meta page.
 func checkPages(f *os.File, m meta) (checked, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -68,8 +71,9 @@ func checkPages(f *os.File, m meta) (checked, error) {
 	return c.result()
 }
 
-// The layout of a bbolt file, in the byte order of the machine. Page header: id 8, flags 2, count 2, overflow 4.
-// Elements follow, 16 bytes each; their positions count from the element itself.
+// These constants describe the layout of a bbolt file, in the byte order of the machine. The page header has the fields
+// id (8 bytes), flags (2), count (2) and overflow (4). Elements of 16 bytes follow; their positions count from the
+// element itself.
 const (
 	headerSize  = 16
 	elementSize = 16
@@ -83,27 +87,27 @@ const (
 	version       = 2
 	noFreelist    = ^uint64(0)
 	bucketElement = 0x01
-	bucketHeader  = 16 // root page, sequence; root 0: the bucket's one page follows inline
+	bucketHeader  = 16 // root page and sequence; when the root is 0, the only page of the bucket follows inline
 )
 
 var order = binary.NativeEndian
 
-// span is the range of keys that a page may hold: from low on and before high; nil: no limit.
+// span is the range of keys that a page may hold: from low up to, but without, high. nil means no limit.
 type span struct{ low, high []byte }
 
-// tableCheck is what the check has found in one table, or in the root of all tables.
+// tableCheck is the result of the check of one table, or of the root of all tables.
 type tableCheck struct {
-	name     store.Table // empty: the root
+	name     store.Table // empty for the root
 	seed     uint32
-	sequence uint64 // the sum over the rows, as the bucket has it
-	sum      uint64 // the sum over the rows that were found
+	sequence uint64 // sum over the rows as the bucket stores it
+	sum      uint64 // sum over the rows that were found
 	rows     int
-	broken   error    // a page that bbolt must not follow
-	bad      []string // what is wrong beside that; the first few
+	broken   error    // damage of a page that bbolt must not follow
+	bad      []string // other damage; the first few reports
 	badCount int
 }
 
-// maxBad is how many damaged rows of a table are reported one by one.
+// maxBad is how many damaged rows of a table are reported individually.
 const maxBad = 5
 
 func (t *tableCheck) report(err error) {
@@ -112,7 +116,7 @@ func (t *tableCheck) report(err error) {
 	}
 }
 
-// damage returns what is wrong with the table, or nil.
+// damage returns the damage of the table, or nil.
 func (t *tableCheck) damage() error {
 	if t.broken != nil {
 		return t.broken
@@ -130,57 +134,58 @@ func (t *tableCheck) damage() error {
 	return fmt.Errorf("%s%s", strings.Join(t.bad, ", "), more)
 }
 
+// checker checks the pages of one file.
 type checker struct {
-	f      *os.File
-	meta   meta
-	used   []uint64 // one bit per page
-	bufs   [][]byte // page buffers to use again
-	root   tableCheck
-	tables []*tableCheck
-	plain  bool
+	f           *os.File
+	meta        meta
+	used        []uint64 // one bit per page
+	bufs        [][]byte // page buffers to reuse
+	root        tableCheck
+	tables      []*tableCheck
+	noChecksums bool
 }
 
-// result says what the check of all tables means.
+// result combines the results of all tables.
 func (c *checker) result() (checked, error) {
-	found := checked{empty: len(c.tables) == 0 && c.meta.txid <= 1, plain: c.plain}
+	found := checked{empty: len(c.tables) == 0 && c.meta.txid <= 1, noChecksums: c.noChecksums}
 	if found.empty {
-		return found, nil // bbolt made the file, and the tables were not made yet
+		return found, nil // bbolt created the file, but the tables were not created yet
 	}
 	var damage []error
 	for _, t := range c.tables {
 		found.rows += t.rows
 	}
 	for _, t := range c.tables {
-		// An earlier build that crashed early has all rows in its log, that of the format too.
+		// An older version that crashed early has all rows in its log, including the row of the format.
 		if found.rows == 0 && t.name == store.Meta && hasMark(t.sequence, c.meta.txid) {
-			c.plain, found.plain = true, true
+			c.noChecksums, found.noChecksums = true, true
 		}
 	}
 	for _, name := range store.Tables {
-		if !c.plain && !slices.ContainsFunc(c.tables, func(t *tableCheck) bool { return t.name == name }) {
+		if !c.noChecksums && !slices.ContainsFunc(c.tables, func(t *tableCheck) bool { return t.name == name }) {
 			damage = append(damage, fmt.Errorf("table %s is missing", name))
 		}
 	}
 	for _, t := range append(c.tables, &c.root) {
 		err := t.damage()
-		if found.plain {
-			err = t.broken // the rest is about checksums, which it does not have
+		if found.noChecksums {
+			err = t.broken // other damage concerns checksums, which this store does not have
 		}
 		switch {
 		case err == nil:
 		case t.name == store.Journal:
-			found.history = err
+			found.journal = err
 		default:
 			damage = append(damage, err)
 		}
 	}
-	if len(damage) == 0 && found.history == nil {
+	if len(damage) == 0 && found.journal == nil {
 		damage = append(damage, c.freelist())
 	}
 	return found, join(damage)
 }
 
-// join returns the errors that are not nil as one of one line.
+// join combines the errors that are not nil into one error of one line.
 func join(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) < 2 {
@@ -193,7 +198,7 @@ func join(errs []error) error {
 	return errors.New(strings.Join(text, "; "))
 }
 
-// use marks pages first to last and says whether none of them was marked.
+// use marks the pages from first to last. It reports whether none of them was marked before.
 func (c *checker) use(first, last uint64) bool {
 	for id := first; id <= last; id++ {
 		if c.used[id/64]&(1<<(id%64)) != 0 {
@@ -204,7 +209,7 @@ func (c *checker) use(first, last uint64) bool {
 	return true
 }
 
-// read returns page id with its overflow.
+// read returns the page with an ID, including its overflow pages.
 func (c *checker) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= c.meta.pages {
 		return nil, fmt.Errorf("page %d: not one of the %d pages", id, c.meta.pages)
@@ -232,7 +237,7 @@ func (c *checker) read(id uint64) ([]byte, error) {
 	return buf, nil
 }
 
-// tree checks page id of table t and all below it. It ends because no page may be used twice.
+// tree checks a page of table t and all pages below it. It terminates because no page may be used twice.
 func (c *checker) tree(id uint64, keys span, t *tableCheck) error {
 	buf, err := c.read(id)
 	if err != nil {
@@ -255,7 +260,7 @@ func (c *checker) buffer() []byte {
 	return buf
 }
 
-// page checks the elements of one branch or leaf, which may be inline in a page with that id.
+// page checks the elements of one branch or leaf page. The page may be inline in the page with that ID.
 func (c *checker) page(id uint64, buf []byte, keys span, t *tableCheck) error {
 	flags, count := order.Uint16(buf[8:]), int(order.Uint16(buf[10:]))
 	if flags != flagBranch && flags != flagLeaf {
@@ -279,7 +284,7 @@ func (c *checker) page(id uint64, buf []byte, keys span, t *tableCheck) error {
 			return fmt.Errorf("page %d: key %d is out of order", id, i)
 		}
 		if i == 0 && low != nil && cmp != 0 {
-			// bbolt finds everything here, and would lose the page when it writes it: it looks for it by its first key.
+			// bbolt finds all rows here, but would lose the page when it writes it: it searches for the page by its first key.
 			t.report(fmt.Errorf("page %d: its first key is not the one that leads to it", id))
 		}
 		if i > 0 && flags == flagBranch {
@@ -300,7 +305,7 @@ func (c *checker) page(id uint64, buf []byte, keys span, t *tableCheck) error {
 	return nil
 }
 
-// leaf checks a row of a table, or in the root of all tables a table.
+// leaf checks a row of a table. In the root of all tables, a row is a table.
 func (c *checker) leaf(id uint64, e element, t *tableCheck) error {
 	if e.flags > bucketElement || (e.flags == bucketElement) != (t == &c.root) {
 		return fmt.Errorf("page %d: %q has type %#x", id, e.key, e.flags)
@@ -309,7 +314,7 @@ func (c *checker) leaf(id uint64, e element, t *tableCheck) error {
 		return c.table(id, e)
 	}
 	if t.name == store.Meta && string(e.key) == string(store.KeyFormat) && len(e.value) == 1 && e.value[0] == plainFormat {
-		c.plain = true
+		c.noChecksums = true
 	}
 	t.rows++
 	if _, ok := unseal(t.seed, e.key, e.value); !ok {
@@ -320,8 +325,8 @@ func (c *checker) leaf(id uint64, e element, t *tableCheck) error {
 	return nil
 }
 
-// table checks the table that an element of the root stands for. A page of the table that cannot be followed is kept in
-// its tableCheck, so that the other tables are checked too.
+// table checks the table of an element of the root. A page that bbolt must not follow is recorded in the tableCheck, so
+// that the other tables are checked too.
 func (c *checker) table(id uint64, e element) error {
 	t := &tableCheck{name: store.Table(e.key)}
 	if !slices.Contains(store.Tables, t.name) {
@@ -341,16 +346,18 @@ func (c *checker) table(id uint64, e element) error {
 		return fmt.Errorf("page %d: table %q has no page", id, e.key)
 	}
 	if order.Uint64(inline) != 0 || order.Uint32(inline[12:]) != 0 || order.Uint16(inline[8:]) != flagLeaf {
-		return fmt.Errorf("page %d: the page of table %q is damaged", id, e.key) // bbolt would free another page for it
+		// bbolt would free another page instead of this one.
+		return fmt.Errorf("page %d: the page of table %q is damaged", id, e.key)
 	}
 	t.broken = c.page(id, inline, span{}, t)
 	return nil
 }
 
+// element is an element of a branch or leaf page.
 type element struct {
 	key, value []byte
-	page       uint64 // of a branch
-	flags      uint32 // of a leaf
+	page       uint64 // child page of a branch element
+	flags      uint32 // flags of a leaf element
 }
 
 func elementAt(buf []byte, i int, flags uint16) (element, error) {
@@ -366,7 +373,8 @@ func elementAt(buf []byte, i int, flags uint16) (element, error) {
 		pos, ksize, vsize = int(order.Uint32(b[4:])), int(order.Uint32(b[8:])), int(order.Uint32(b[12:]))
 	}
 	start := at + pos
-	if pos < elementSize || ksize < 0 || vsize < 0 || start > len(buf) || ksize > len(buf)-start || vsize > len(buf)-start-ksize {
+	if pos < elementSize || ksize < 0 || vsize < 0 || start > len(buf) || ksize > len(buf)-start ||
+		vsize > len(buf)-start-ksize {
 		return e, fmt.Errorf("element %d points outside", i)
 	}
 	e.key = buf[start : start+ksize : start+ksize]
@@ -374,7 +382,7 @@ func elementAt(buf []byte, i int, flags uint16) (element, error) {
 	return e, nil
 }
 
-// freelist checks that no page is both free and used: bbolt would write over it.
+// freelist checks that no page is both free and in use: bbolt would overwrite it.
 func (c *checker) freelist() error {
 	id := c.meta.freelist
 	if id == noFreelist {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// childEnv names the function that this test binary runs instead of the tests, when it starts itself again to be
-// killed or to live under a limit.
+// childEnv names the function that this test binary runs instead of the tests. Tests start the binary again to kill it,
+// or to run it under a limit.
 const childEnv = "BOLTSTORE_TEST_CHILD"
 
 var children = map[string]func(path string){

@@ -12,20 +12,21 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// What bbolt does when a commit fails, read in its source and proved by the tests of this package:
+// This is how bbolt behaves when a commit fails. It was read in its source and is verified by the tests of this
+// package:
 //
-//   - Growing the file or writing pages fails (ENOSPC, EDQUOT, EFBIG, EIO, EROFS): bbolt wrote only pages that no meta
-//     page refers to. It reads the list of free pages back from the last good commit and ends the transaction. The next
-//     commit starts clean.
+//   - Growing the file or writing pages fails (ENOSPC, EDQUOT, EFBIG, EIO, EROFS): bbolt has written only pages that no
+//     meta page refers to. It reads the list of free pages again from the last good commit and ends the transaction.
+//     The next commit starts clean.
 //   - The commit fails after its meta page was written: readers see a transaction that Update reports as failed.
-//     finish finds this out and undo takes the transaction back.
+//     finish detects this, and undo reverts the transaction.
 //   - Mapping a larger file fails: bbolt refuses every later transaction with ErrInvalidMapping. beginUpdate opens the
 //     file again.
 //
-// bbolt drops the errno when growing fails, so every failed commit counts as ErrUnavailable, whatever its cause: by
-// then the caller's function has returned, and only the medium is left to refuse.
+// bbolt drops the errno when growing fails, so every failed commit counts as ErrUnavailable, whatever its cause. At
+// that point the caller's function has returned, and only the medium can fail.
 
-// Update implements store.Store: one call is one bbolt transaction.
+// Update implements store.Store. One call is one bbolt transaction.
 func (s *Store) Update(fn func(store.Writer) error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -43,12 +44,12 @@ func (s *Store) Update(fn func(store.Writer) error) error {
 	return err
 }
 
-// beginUpdate starts a write transaction, after it has finished what a failed commit left to do.
+// beginUpdate starts a write transaction. Before that, it completes what a failed commit left to do.
 func (s *Store) beginUpdate() (*bolt.Tx, error) {
-	if s.stuck != nil {
-		return nil, s.stuck
+	if s.blocked != nil {
+		return nil, s.blocked
 	}
-	if s.doubt != 0 {
+	if s.failedTx != 0 {
 		if err := s.undo(); err != nil {
 			return nil, err
 		}
@@ -72,8 +73,8 @@ func (s *Store) beginUpdate() (*bolt.Tx, error) {
 	return s.begin(true)
 }
 
-// fill runs the caller's function and reports whether it wrote anything. Unless the caller must commit, fill has ended
-// the transaction: also when fn panics or ends the goroutine.
+// fill runs the caller's function and reports whether it wrote anything. When the transaction must not be committed,
+// fill has ended it, also when fn panics or ends the goroutine.
 func (s *Store) fill(tx *bolt.Tx, fn func(store.Writer) error) (dirty bool, err error) {
 	w, done := newWriter(s, tx), false
 	defer func() {
@@ -89,7 +90,7 @@ func (s *Store) fill(tx *bolt.Tx, fn func(store.Writer) error) (dirty bool, err 
 	return w.dirty, err
 }
 
-// finish commits. Whatever it returns, the transaction has ended.
+// finish commits the transaction. Whatever it returns, the transaction has ended.
 func (s *Store) finish(tx *bolt.Tx) error {
 	id := tx.ID()
 	err := s.guarded(func() error { return s.commit(tx) })
@@ -98,27 +99,27 @@ func (s *Store) finish(tx *bolt.Tx) error {
 		return nil
 	}
 	if d := (*store.DamagedError)(nil); errors.As(err, &d) {
-		// bbolt may have taken pages from the list of free pages without giving them back, so there is no further
-		// commit. It may also hold its writer lock, for which Close would wait for ever.
-		s.stuck = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		// bbolt may have taken pages from the list of free pages without returning them, so no further commit is safe. It may
+		// also hold its writer lock, for which Close would wait forever.
+		s.blocked = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 		_ = s.guarded(tx.Rollback)
-		return s.stuck
+		return s.blocked
 	}
 	err = s.unavailable(err)
 	if s.visible(id) {
-		s.doubt = id
+		s.failedTx = id
 		err = errors.Join(err, s.undo())
 	}
 	return err
 }
 
-// guarded runs a call of bbolt, and returns a fault in it as an error.
+// guarded calls bbolt and returns a fault in the call as an error.
 func (s *Store) guarded(call func() error) (err error) {
 	defer s.guardAll(debug.SetPanicOnFault(true), &err)
 	return call()
 }
 
-// visible reports whether readers see transaction id.
+// visible reports whether readers see the transaction with this ID.
 func (s *Store) visible(id int) bool {
 	tx, err := s.begin(false)
 	if err != nil {
@@ -128,10 +129,10 @@ func (s *Store) visible(id int) bool {
 	return tx.ID() == id
 }
 
-// undo takes back a commit that failed after its meta page was written, by writing the commit before into that meta page
-// too. Until that is on the disk, a power cut can leave either of the two commits, so no Update may pass.
+// undo reverts a commit that failed after its meta page was written: it writes the previous commit to that meta page
+// too. Until this is on the disk, a power cut can leave either of the two commits, so no Update may run.
 func (s *Store) undo() error {
-	slot := s.doubt % 2
+	slot := s.failedTx % 2
 	before, err := readMetaAt(s.file, int64(1-slot)*int64(s.db.Info().PageSize))
 	if before.slot = 1 - slot; err == nil {
 		err = before.mirror(s.file)
@@ -139,12 +140,12 @@ func (s *Store) undo() error {
 	if err != nil {
 		return s.unavailable(fmt.Errorf("undo a failed commit: %w", err))
 	}
-	s.doubt = 0
+	s.failedTx = 0
 	return s.reopen()
 }
 
-// reopen opens the file again when bbolt's view of it cannot be trusted. Callers hold write. When opening fails, Views
-// fail too, and each Update tries again.
+// reopen opens the file again when bbolt's state of it cannot be trusted. The caller holds s.write. When opening fails,
+// Views fail too, and each Update tries again.
 func (s *Store) reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

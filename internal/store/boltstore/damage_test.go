@@ -16,7 +16,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// sample makes a store with tables of several pages, a value that overflows, and free pages, and returns its bytes.
+// sample creates a store with tables of several pages, a value that overflows, and free pages. It returns the bytes of
+// the file.
 func sample(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
@@ -35,7 +36,7 @@ func sample(t *testing.T) (path string, content []byte) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What was only reserved for growth is of no use to the tests.
+	// The tests do not need the space that bbolt reserved for growth.
 	if err := os.Truncate(path, size); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func writeFile(t *testing.T, path string, b []byte) {
 	}
 }
 
-// wantDamaged opens the file and expects it to be refused and untouched.
+// wantDamaged opens the file and checks that Open refuses it and does not change it.
 func wantDamaged(t *testing.T, path, reason string) {
 	t.Helper()
 	before := readFile(t, path)
@@ -117,7 +118,8 @@ func TestOpenDamaged(t *testing.T) {
 		{"root page id", "says it is page", func(b []byte) []byte { b[root]++; return b }},
 		{"element count", "elements", func(b []byte) []byte { b[root+10], b[root+11] = 0xff, 0xff; return b }},
 		{"element position", "points outside", func(b []byte) []byte { b[root+16+7] = 0x7f; return b }},
-		{"table name", "there is no table \"zournal\"", func(b []byte) []byte { copy(b[root+bytes.Index(b[root:], []byte("journal")):], "z"); return b }},
+		{"table name", "there is no table \"zournal\"",
+			func(b []byte) []byte { copy(b[root+bytes.Index(b[root:], []byte("journal")):], "z"); return b }},
 		{"page used twice", "used twice", func(b []byte) []byte {
 			copy(b[root+bytes.Index(b[root:], []byte("sets"))+4:], b[root:root+8])
 			return b
@@ -137,8 +139,8 @@ func TestOpenDamaged(t *testing.T) {
 	}
 }
 
-// TestOpenRandomDamage throws random bytes at random pages. Open must refuse the file, or it must have all its rows and
-// work; it must never crash, and never touch what it refuses.
+// TestOpenRandomDamage writes random bytes to random pages. Open must refuse the file, or the store must have all its
+// rows and work. Open must never crash, and must never change a file that it refuses.
 func TestOpenRandomDamage(t *testing.T) {
 	path, intact := sample(t)
 	s := open(t, path)
@@ -165,7 +167,7 @@ func TestOpenRandomDamage(t *testing.T) {
 			continue
 		}
 		if !allRows(t, s).equal(want, store.Tables...) {
-			t.Error("rows were lost or changed without a word")
+			t.Error("rows were lost or changed without a report")
 		}
 		use(t, s)
 		if err := s.Close(); err != nil {
@@ -173,11 +175,11 @@ func TestOpenRandomDamage(t *testing.T) {
 		}
 	}
 	if refused < 100 {
-		t.Errorf("refused %d of 400 damaged files; the check does not look", refused)
+		t.Errorf("refused %d of 400 damaged files; the check does not read the pages", refused)
 	}
 }
 
-// use reads and writes all over the store.
+// use reads and writes all parts of the store.
 func use(t *testing.T, s *Store) {
 	t.Helper()
 	err := s.View(func(r store.Reader) error {
@@ -207,7 +209,7 @@ func mustCheck(t *testing.T, s *Store) {
 	err := s.view(func(tx *bolt.Tx) error {
 		var errs []error
 		for err := range tx.Check() {
-			// A list of free pages that lost some is no danger, and TestOpenRandomDamage makes such lists.
+			// A list of free pages that lost some pages is harmless, and TestOpenRandomDamage creates such lists.
 			if !strings.Contains(err.Error(), "unreachable unfreed") {
 				errs = append(errs, err)
 			}
@@ -219,7 +221,8 @@ func mustCheck(t *testing.T, s *Store) {
 	}
 }
 
-// TestOpenTornMeta: a power cut in the write of a meta page is not damage. The other page has the commit before.
+// TestOpenTornMeta checks that a power cut during the write of a meta page is not damage: the other meta page has the
+// previous commit.
 func TestOpenTornMeta(t *testing.T) {
 	for page := range 2 {
 		path, b := sample(t)
@@ -257,7 +260,7 @@ func TestOpenMode(t *testing.T) {
 	}
 }
 
-// TestOpenWritesNothing: opening and closing an intact store leaves every byte as it was.
+// TestOpenWritesNothing checks that opening and closing an intact store changes no byte of the file.
 func TestOpenWritesNothing(t *testing.T) {
 	path, before := sample(t)
 	if err := open(t, path).Close(); err != nil {
@@ -272,7 +275,8 @@ func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
 	_, err := Open(path, Options{LockTimeout: 1})
-	want := fmt.Sprintf("open store: another nameplane serve is using %s (process %d); stop it, or start with another --data directory",
+	want := fmt.Sprintf("open store: another nameplane serve is using %s (process %d); "+
+		"stop it, or start with another --data directory",
 		path, os.Getpid())
 	if err == nil || err.Error() != want {
 		t.Errorf("second Open = %v, want %s", err, want)
@@ -285,8 +289,8 @@ func TestOpenLocked(t *testing.T) {
 	}
 }
 
-// TestTruncatedInUse cuts the file while it is mapped: reading is a bus error then. It must come out as an error of
-// that View or Update, wherever the fault strikes, and a caller's own panic must not be swallowed by the same net.
+// TestTruncatedInUse truncates the file while it is mapped: then reading is a bus error. The View or Update must return
+// it as an error, wherever the fault occurs, but must not swallow a panic of the caller.
 func TestTruncatedInUse(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)
@@ -300,7 +304,7 @@ func TestTruncatedInUse(t *testing.T) {
 		for _, c := range held {
 			sum += int(c)
 		}
-		return fmt.Errorf("read the value after the file was cut: %d", sum)
+		return fmt.Errorf("read the value after the file was truncated: %d", sum)
 	})
 	if !errors.As(err, &damaged) {
 		t.Errorf("View that reads a slice = %v, want a DamagedError", err)
@@ -320,7 +324,7 @@ func TestTruncatedInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		// Now even the meta pages are gone, and bbolt faults with its locks held.
+		// Now even the meta pages are missing, and bbolt faults while it holds its locks.
 		if err := s.View(func(store.Reader) error { return nil }); !errors.As(err, &damaged) {
 			t.Errorf("View without meta pages = %v, want a DamagedError", err)
 		}
@@ -333,8 +337,8 @@ func TestTruncatedInUse(t *testing.T) {
 	}
 }
 
-// TestFaultInCommit: when the file breaks during a commit there are no further commits, but there are Views, and Close
-// does not wait for the writer lock that bbolt holds by then.
+// TestFaultInCommit checks a file that breaks during a commit. There must be no further commits, but Views must work,
+// and Close must not wait for the writer lock that bbolt holds.
 func TestFaultInCommit(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)

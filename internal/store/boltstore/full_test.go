@@ -17,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// fillUp puts rows until the store refuses, and returns how many were taken and the refusal.
+// fillUp writes rows until the store refuses. It returns the number of commits and the error.
 func fillUp(s *Store, limit int) (int, error) {
 	for n := range limit {
 		err := s.Update(func(w store.Writer) error {
@@ -37,8 +37,8 @@ func fillUp(s *Store, limit int) (int, error) {
 
 func rowKey(n, i int) []byte { return fmt.Appendf(nil, "%06d/%02d", n, i) }
 
-// checkFull looks at a store that has refused: everything taken is there, nothing of what was refused is, and it
-// goes on refusing in the same way without changing.
+// checkFull checks a store that has refused a commit. It must have everything that was committed and nothing that was
+// refused, and must keep refusing in the same manner without changing.
 func checkFull(s *Store, taken int, refusal error) error {
 	for range 3 {
 		if !errors.Is(refusal, store.ErrUnavailable) {
@@ -65,7 +65,7 @@ func count(s *Store) (rows int) {
 	return rows
 }
 
-// check is bbolt's own, complete: a failed commit must not even lose a free page.
+// check runs bbolt's complete check: a failed commit must not lose even a free page.
 func check(s *Store) error {
 	return s.view(func(tx *bolt.Tx) error {
 		var errs []error
@@ -76,16 +76,17 @@ func check(s *Store) error {
 	})
 }
 
-// TestDiskFull fills a small file system. Mounting one takes root; for everyone else TestFileSizeLimit goes the
-// same way.
+// TestDiskFull fills a small file system. Mounting one requires root; for other users, TestFileSizeLimit tests the
+// same.
 func TestDiskFull(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("not root: no file system of its own to fill; TestFileSizeLimit stands for this test")
+		t.Log("not root: cannot mount a file system to fill; TestFileSizeLimit tests the same")
 		return
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
-		t.Fatalf("mount a tmpfs of 8 MB on %s: %v (root in a container needs CAP_SYS_ADMIN, or run the tests as another user)", dir, err)
+		t.Fatalf("mount a tmpfs of 8 MB on %s: %v (root in a container needs CAP_SYS_ADMIN, "+
+			"or run the tests as another user)", dir, err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -103,7 +104,7 @@ func TestDiskFull(t *testing.T) {
 	if err := checkFull(s, taken, err); err != nil {
 		t.Fatal(err)
 	}
-	// It can be opened while the disk is full,
+	// The store can be opened while the disk is full,
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,13 +112,13 @@ func TestDiskFull(t *testing.T) {
 	if rows := count(s); rows != taken*50 {
 		t.Errorf("%d rows after opening on a full disk, want %d", rows, taken*50)
 	}
-	// and takes changes again when there is room.
+	// and takes changes again when there is space.
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
 	mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Sets, rowKey(taken, 0), nil) })
 	if rows := count(s); rows != taken*50+1 {
-		t.Errorf("%d rows after there was room again, want %d", rows, taken*50+1)
+		t.Errorf("%d rows after there was space again, want %d", rows, taken*50+1)
 	}
 	if err := check(s); err != nil {
 		t.Error(err)
@@ -128,7 +129,7 @@ func TestDiskFull(t *testing.T) {
 	readOnlyDisk(t, dir, path, taken*50+1)
 }
 
-// readOnlyDisk opens the store on a disk that cannot be written to at all.
+// readOnlyDisk opens the store on a read-only file system.
 func readOnlyDisk(t *testing.T, dir, path string, rows int) {
 	t.Helper()
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
@@ -148,7 +149,7 @@ func readOnlyDisk(t *testing.T, dir, path string, rows int) {
 	}
 }
 
-// TestFileSizeLimit runs childLimit, because a limit is for a whole process.
+// TestFileSizeLimit runs childLimit in a child, because the limit applies to a whole process.
 func TestFileSizeLimit(t *testing.T) {
 	out, err := child(t, "limit", filepath.Join(t.TempDir(), "store.db")).Output()
 	if err != nil || string(out) != "ok" {
@@ -156,7 +157,7 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// childLimit lets a store run into the largest allowed size of a file, and raises the limit again.
+// childLimit fills a store up to the file size limit of the process, and then raises the limit.
 func childLimit(path string) {
 	if err := limited(path); err != nil {
 		fmt.Print(err)
@@ -196,8 +197,8 @@ func limited(path string) error {
 	return errors.Join(check(s), s.Close())
 }
 
-// TestUndo: a commit fails after its meta page was written, so Update fails, but the commit is in the file. Nobody may
-// see it, now or after a restart, and the store must go on as if it had not been.
+// TestUndo checks a commit that fails after its meta page was written: Update fails, but the commit is in the file. No
+// reader may see it, now or after a restart, and the store must continue without it.
 func TestUndo(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)
@@ -249,8 +250,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoLater: while a failed commit cannot be undone the store refuses Updates. The first Update after the undo goes
-// through.
+// TestUndoLater checks that the store refuses Updates while a failed commit cannot be undone, and that the first Update
+// after the undo succeeds.
 func TestUndoLater(t *testing.T) {
 	path, _ := sample(t)
 	s := open(t, path)
@@ -261,7 +262,7 @@ func TestUndoLater(t *testing.T) {
 	}
 	defer readOnly.Close()
 	s.commit = func(tx *bolt.Tx) error { return errors.Join(tx.Commit(), syscall.EIO) }
-	s.file = readOnly // so that undoing fails
+	s.file = readOnly // makes the undo fail
 	for range 2 {
 		err := s.Update(func(w store.Writer) error { return w.Put(store.Sets, []byte("failed"), nil) })
 		if !errors.Is(err, store.ErrUnavailable) {
@@ -278,7 +279,7 @@ func TestUndoLater(t *testing.T) {
 	}
 }
 
-// TestDropCaches reads a whole store, which makes it resident, and gives it back.
+// TestDropCaches reads a whole store, which makes it resident, and releases the memory.
 func TestDropCaches(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
@@ -301,14 +302,15 @@ func TestDropCaches(t *testing.T) {
 	t.Logf("resident file pages: %d KB, after a scan of %d KB %d KB, after DropCaches %d KB",
 		start>>10, s.Size()>>10, read>>10, end>>10)
 	if read-start < size || end-start > size/10 {
-		t.Errorf("resident file pages went from %d to %d to %d, want up by the size of the store and down again", start, read, end)
+		t.Errorf("resident file pages went from %d to %d to %d, want up by the size of the store and down again",
+			start, read, end)
 	}
 	if rows := count(s); rows != size/1000 {
 		t.Errorf("%d rows after DropCaches, want %d", rows, size/1000)
 	}
 }
 
-// residentFile is how many bytes of mapped files are resident in this process.
+// residentFile returns how many bytes of mapped files are resident in this process.
 func residentFile(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/statm")

@@ -7,13 +7,13 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// fault is a panic on its way from bbolt to guard, marked so that it is not taken for the caller's own.
+// fault wraps a panic from bbolt until guard recovers it, so that it is not mistaken for a panic of the caller.
 type fault struct{ cause any }
 
 // StoreFault marks the panic for store.IsFault.
 func (*fault) StoreFault() {}
 
-// RowDamage returns the error of a row that does not have its checksum, for store.RowDamage.
+// RowDamage returns the error of a row whose checksum is wrong, for store.RowDamage.
 func (f *fault) RowDamage() error {
 	if d, ok := f.cause.(*store.DamagedError); ok {
 		return d
@@ -21,7 +21,7 @@ func (f *fault) RowDamage() error {
 	return nil
 }
 
-// trap, deferred around a call of bbolt, marks what panics there.
+// trap wraps a panic of bbolt in a fault. Defer it around a call of bbolt.
 func trap() {
 	switch p := recover().(type) {
 	case nil:
@@ -32,8 +32,9 @@ func trap() {
 	}
 }
 
-// guard, deferred around a caller's function, turns what trap marked into an error, and also a fault at an address
-// in the mapped file, because callers read slices that point there. Every other panic is the caller's and goes on.
+// guard turns a fault into an error. It does the same with a memory fault at an address in the mapped file, because
+// callers read slices that point into it. Every other panic belongs to the caller and continues. Defer it around a
+// caller's function.
 func (s *Store) guard(panicOnFault bool, err *error) {
 	debug.SetPanicOnFault(panicOnFault)
 	p := recover()
@@ -51,7 +52,7 @@ func (s *Store) guard(panicOnFault bool, err *error) {
 	panic(p)
 }
 
-// guardAll is guard where no caller's function runs.
+// guardAll is guard for code that runs no function of a caller: it turns every panic into an error.
 func (s *Store) guardAll(panicOnFault bool, err *error) {
 	debug.SetPanicOnFault(panicOnFault)
 	if p := recover(); p != nil {
@@ -59,8 +60,8 @@ func (s *Store) guardAll(panicOnFault bool, err *error) {
 	}
 }
 
-// mapped says whether addr is in the mapped file. bbolt tells where the mapping starts and not how long it is; it
-// is at least mapSize, and what lies behind it is other mappings, where this process has no reason to fault.
+// mapped reports whether addr is in the mapped file. bbolt exposes the start of the mapping but not its length. The
+// length is at least mapSize; other mappings follow, where this process has no reason to fault.
 func (s *Store) mapped(addr uintptr) bool {
 	start := s.db.Info().Data
 	return addr >= start && addr-start < uintptr(max(mapSize, s.fileSize()))
@@ -74,7 +75,7 @@ func (s *Store) fileSize() int {
 	return int(info.Size())
 }
 
-// damaged returns the error for a panic of bbolt or a row without its checksum, and notes it.
+// damaged returns the error for a panic of bbolt or a row with a wrong checksum, and records it.
 func (s *Store) damaged(cause any) *store.DamagedError {
 	d, ok := cause.(*store.DamagedError)
 	if !ok {

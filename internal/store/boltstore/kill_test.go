@@ -15,7 +15,7 @@ import (
 
 const batch = 20 // keys that one commit of childWrite changes
 
-// childWrite commits numbers, each in many places, and prints each when Update has returned.
+// childWrite commits numbers, each under many keys, and prints each number when Update has returned.
 func childWrite(path string) {
 	fatal := func(err error) {
 		if err != nil {
@@ -42,7 +42,7 @@ func childWrite(path string) {
 func writeNumber(w store.Writer, n uint64) error {
 	v := binary.BigEndian.AppendUint64(nil, n)
 	for i := range uint64(batch) {
-		// Spread over the table, so that a commit has many pages, and of changing length, so that they split.
+		// The keys are spread over the table, so that a commit has many pages. Lengths change, so that pages split.
 		key := fmt.Appendf(nil, "%03d/%05d", i, (n*7919+i)%300)
 		if err := w.Put(store.Sets, key, append(v[:8:8], make([]byte, (n+i)%200)...)); err != nil {
 			return err
@@ -59,8 +59,8 @@ func writeNumber(w store.Writer, n uint64) error {
 	return w.Put(store.Meta, []byte("n"), v)
 }
 
-// TestKill ends a writer at random moments, with no warning, and looks at what it left: every number that it
-// printed, and no part of a commit without the rest.
+// TestKill kills a writer at random moments and checks the file that it left. The file must have every number that the
+// writer printed, and no part of a commit without the rest.
 func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -75,7 +75,7 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		// Killed from here after a random number of commits, the writer is at a random point of a later one.
+		// The test kills the writer after a random number of commits, at a random point of a later commit.
 		for stop := rnd.IntN(40); lines.Scan(); stop-- {
 			if acknowledged, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
 				t.Fatal(err)
@@ -86,7 +86,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}
-		_ = cmd.Wait() // killed, by us
+		_ = cmd.Wait() // the test killed it
 		checkNumbers(t, cycle, path, acknowledged)
 	}
 	t.Logf("60 kills, %d commits acknowledged", acknowledged)

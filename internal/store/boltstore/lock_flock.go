@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the lock that bbolt takes, to be able to say who has it.
+// lock takes the lock that bbolt takes, to be able to name the process that holds it.
 func lock(f *os.File, exclusive bool, timeout time.Duration) error {
 	how := unix.LOCK_SH | unix.LOCK_NB
 	if exclusive {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// lock leaves it to bbolt, which locks in another way here.
+// lock does nothing here: bbolt locks the file by other means on these systems.
 func lock(*os.File, bool, time.Duration) error { return nil }

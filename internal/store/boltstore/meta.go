@@ -9,19 +9,19 @@ import (
 	"os"
 )
 
-// bbolt writes its two meta pages in turn: the newest commit is in one, the commit before in the other. It protects
-// each by a checksum, and uses the older one when the newest is damaged. That is what it must do after a torn write, but
-// a meta page that was damaged later takes an acknowledged commit with it. So
+// bbolt writes its two meta pages alternately: one has the newest commit, the other the previous commit. Each has a
+// checksum, and bbolt uses the older page when the newer one is damaged. That is correct after a torn write, but when a
+// meta page is damaged later, an acknowledged commit is lost. Therefore
 //
-//   - Close writes the newest commit into both (mirror): after an orderly end the loss of one costs nothing;
-//   - Open reports a damaged one (tornMeta), because after a crash the last change may be missing.
+//   - Close writes the newest commit to both pages (mirror): after a clean shutdown, the loss of one costs nothing;
+//   - Open reports a damaged page (tornMeta), because after a crash the last change may be missing.
 //
-// The page's header and the 64 bytes that count are in its first sector, which a disk writes whole.
+// The header of the page and the 64 bytes of content are in its first sector, which a disk writes atomically.
 
-const tornMeta = "one of its two meta pages is damaged, so the store was opened by the other one: when the server " +
-	"did not stop in order, its last change may be missing; check the disk"
+const tornMeta = "one of its two meta pages is damaged, so the store was opened with the other one: if the server " +
+	"did not shut down cleanly, its last change may be missing; check the disk"
 
-// meta is what a meta page says.
+// meta is the content of a meta page.
 type meta struct {
 	pageSize, root, freelist, pages, txid uint64
 
@@ -29,8 +29,8 @@ type meta struct {
 	bytes []byte // header and content
 }
 
-// readMeta finds the meta page that bbolt would use, and reports whether the other one is damaged. When the first is
-// damaged the page size is unknown, and bbolt looks for the second at every size.
+// readMeta returns the meta page that bbolt would use, and reports whether the other one is damaged. When the first is
+// damaged, the page size is unknown, and readMeta searches for the second at every size, like bbolt.
 func readMeta(f *os.File) (m meta, torn bool, err error) {
 	first, err := readMetaAt(f, 0)
 	if err == nil {
@@ -50,8 +50,8 @@ func readMeta(f *os.File) (m meta, torn bool, err error) {
 	return meta{}, false, err
 }
 
-// mirror writes m into the other meta page, one transaction older, and syncs the file. bbolt's own backup has two such
-// pages.
+// mirror writes m to the other meta page, with a transaction number one smaller, and syncs the file. A backup by bbolt
+// has two such pages.
 func (m meta) mirror(f *os.File) error {
 	page := bytes.Clone(m.bytes)
 	other := 1 - m.slot
@@ -65,7 +65,7 @@ func (m meta) mirror(f *os.File) error {
 	return f.Sync()
 }
 
-// metaSum returns the checksum that bbolt gives to the content of a meta page.
+// metaSum computes bbolt's checksum of the content of a meta page.
 func metaSum(content []byte) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write(content[:56])
@@ -82,7 +82,7 @@ func readMetaAt(f *os.File, off int64) (meta, error) {
 	return parseMeta(buf)
 }
 
-// parseMeta reads a meta page.
+// parseMeta parses a meta page.
 func parseMeta(page []byte) (meta, error) {
 	b := page[headerSize:]
 	if order.Uint32(b) != magic {

@@ -14,22 +14,22 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// mapSize is how much address space is mapped from the start. When a file outgrows its mapping, bbolt maps it again: it
-// waits for every View, and new Views wait for it. Address space costs nothing (a page counts as memory when it is
-// read); 8 GB is more than thirty million record sets. Where an int has 32 bits it is 128 MB.
+// mapSize is how much address space is mapped at the start. When a file outgrows its mapping, bbolt maps it again: it
+// waits for all Views, and new Views wait for it. Address space costs nothing, because a page counts as memory only
+// when it is read. 8 GB is enough for more than thirty million record sets. With 32-bit ints, mapSize is 128 MB.
 var mapSize = int(min(int64(8)<<30, math.MaxInt>>4))
 
-// boltOptions are the choices. docs/designs/011-plain-bbolt.md has the figures.
+// boltOptions returns the options for bbolt. docs/designs/011-plain-bbolt.md has the measurements.
 //
-//   - FreelistType: the map finds a run of free pages in constant time; the array searches all of it per page.
-//   - NoFreelistSync stays off. It saves one page of the eleven that one change writes, more when many pages are free.
-//     But Open must then find the free pages in the whole file, and so must every failed commit, on a goroutine of
-//     bbolt's where a page that the disk cannot read ends the process.
+//   - FreelistType: the map finds a run of free pages in constant time; the array searches all of it for each page.
+//   - NoFreelistSync stays off. It would save one page of the eleven that one change writes, more when many pages are
+//     free. But then Open must find the free pages by reading the whole file. So must every failed commit, in a
+//     goroutine of bbolt where a page that the disk cannot read ends the process.
 //   - NoGrowSync stays off: without the fsync after growing, a power cut can leave the file shorter than its
 //     meta page says.
-//   - PageSize is fixed to 4096, so that a file does not depend on the machine that made it, and because a commit
-//     writes whole pages: with 8192 one change took 0.92 ms and not 0.78 ms (64 changes: 2.4 and not 3.3).
-//   - NoStatistics: nobody reads them, and they cost each View a lock.
+//   - PageSize is fixed to 4096, so that a file does not depend on the machine that created it. A commit also writes
+//     whole pages: with 8192, one change took 0.92 ms instead of 0.78 ms (64 changes: 2.4 instead of 3.3).
+//   - NoStatistics: nothing reads them, and they cost each View a lock.
 func boltOptions() *bolt.Options {
 	return &bolt.Options{
 		FreelistType:    bolt.FreelistMapType,
@@ -39,7 +39,8 @@ func boltOptions() *bolt.Options {
 	}
 }
 
-// openFile opens, locks and checks the file before bbolt reads it. The caller holds mu and write, or the store is new.
+// openFile opens, locks and checks the file before bbolt reads it. The caller holds s.mu and s.write, or the store is
+// new.
 func (s *Store) openFile() error {
 	o := boltOptions()
 	err := s.openWith(o)
@@ -66,8 +67,8 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		// bbolt locks this same descriptor again, which changes nothing. Locking here first keeps the check from
-		// reading what another process writes.
+		// bbolt locks this same descriptor again, which changes nothing. The lock is taken here first, so that the check does
+		// not read while another process writes.
 		if err := lock(f, !o.ReadOnly, s.opts.LockTimeout); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -84,7 +85,7 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		return f, nil
 	}
 	defer func() {
-		// The check has read every page, so bbolt should find nothing wrong; if it does, that is not worth a crash.
+		// The check has read every page, so bbolt should find no damage. If it does, return an error instead of a panic.
 		if p := recover(); p != nil {
 			_ = file.Close()
 			err = &store.DamagedError{Path: s.path, Err: fmt.Errorf("opening: %v", p)}
@@ -96,12 +97,12 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 		return describe(s.path, err)
 	}
 	if found.empty && !o.ReadOnly {
-		// The file itself is on the disk; its name must be, too.
+		// The file itself is durable; its directory entry must be, too.
 		if err := syncDir(filepath.Dir(s.path)); err != nil {
 			return errors.Join(fmt.Errorf("open store %s: %w", s.path, err), db.Close())
 		}
 	}
-	if found.plain {
+	if found.noChecksums {
 		if err := checkMark(db); err != nil {
 			return describe(s.path, errors.Join(err, db.Close()))
 		}
@@ -109,24 +110,24 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 	if !o.ReadOnly {
 		removeLog(s.path)
 	}
-	s.db, s.file, s.plain, s.wrote = db, file, found.plain, false
+	s.db, s.file, s.noChecksums, s.wrote = db, file, found.noChecksums, false
 	s.report(found)
 	return nil
 }
 
-// report notes what the check has found that does not keep the store from being opened.
+// report records damage that does not prevent the store from being opened.
 func (s *Store) report(found checked) {
 	if found.torn {
 		s.noteDamage(&store.DamagedError{Path: s.path, Err: errors.New(tornMeta)})
 	}
-	if found.history != nil {
-		d := &store.DamagedError{Path: s.path, Err: fmt.Errorf("the history of zones: %w", found.history)}
+	if found.journal != nil {
+		d := &store.DamagedError{Path: s.path, Err: fmt.Errorf("the history of zones: %w", found.journal)}
 		s.noteDamage(d)
-		s.stuck = fmt.Errorf("%w: %w", store.ErrUnavailable, d)
+		s.blocked = fmt.Errorf("%w: %w", store.ErrUnavailable, d)
 	}
 }
 
-// checkReplaced refuses a file that another server has replaced while this one waited for its lock.
+// checkReplaced returns an error when another server replaced the file while this one waited for the lock.
 func checkReplaced(f *os.File) error {
 	mine, err := f.Stat()
 	if err != nil {
@@ -153,7 +154,7 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, syscall.EINVAL) {
-		err = nil // some file systems cannot, and keep names in order by themselves
+		err = nil // some file systems do not support it, and order directory changes themselves
 	}
 	return errors.Join(err, d.Close())
 }

@@ -15,10 +15,10 @@ import (
 
 const (
 	testPage   = 4096
-	testSector = 512 // what a disk writes whole
+	testSector = 512 // the unit that a disk writes atomically
 )
 
-// contents returns every row of Sets.
+// contents returns all rows of Sets.
 func contents(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -32,7 +32,7 @@ func contents(t *testing.T, s *Store) map[string]string {
 	return out
 }
 
-// randomUpdate changes some rows, and the model with them.
+// randomUpdate changes some rows in the store and in the model.
 func randomUpdate(t *testing.T, s *Store, rnd *rand.Rand, model map[string]string) {
 	t.Helper()
 	mustUpdate(t, s, func(w store.Writer) error {
@@ -56,11 +56,11 @@ func randomUpdate(t *testing.T, s *Store, rnd *rand.Rand, model map[string]strin
 }
 
 // cut returns the file as a power cut during a commit can leave it. before and after are the file around the commit,
-// meta is the offset of the meta page that the commit wrote. bbolt writes all other pages and syncs them, then it
-// writes the meta page and syncs that. Until a sync returns, the disk has any subset of the sectors since the sync
-// before.
+// and meta is the offset of the meta page that the commit wrote. bbolt writes all other pages and syncs them; then it
+// writes the meta page and syncs it. Until a sync returns, the disk has any subset of the sectors written since the
+// previous sync.
 func cut(before, after []byte, meta int, pagesSynced bool, rnd *rand.Rand) []byte {
-	out := make([]byte, len(after)) // the part that is new has zeros
+	out := make([]byte, len(after)) // the new part has zeros
 	copy(out, before)
 	for at := 0; at < len(out); at += testSector {
 		inMeta := at >= meta && at < meta+testPage
@@ -75,8 +75,8 @@ func cut(before, after []byte, meta int, pagesSynced bool, rnd *rand.Rand) []byt
 	return out
 }
 
-// TestPowerCut cuts the power at both steps of each of many commits. The store opens with the last commit that was
-// acknowledged, or with the one that was under way, and bbolt's own check finds nothing.
+// TestPowerCut simulates a power cut at both steps of many commits. The store must open with the last acknowledged
+// commit, or with the commit in progress, and bbolt's own check must find no error.
 func TestPowerCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
@@ -113,6 +113,6 @@ func TestPowerCut(t *testing.T) {
 		}
 	}
 	if kept < 5 || kept > 35 {
-		t.Errorf("the commit under way was kept in %d of 40 cuts: the test shows too little", kept)
+		t.Errorf("the commit in progress was kept in %d of 40 cuts: the test covers too little", kept)
 	}
 }

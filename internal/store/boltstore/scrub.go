@@ -9,14 +9,14 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// ErrNoChecksums says that the rows of a store cannot be verified. Its pages are sound.
-var ErrNoChecksums = errors.New("it is of an earlier build, whose rows have no checksums: start this build on it once")
+// ErrNoChecksums reports that the rows of a store cannot be verified. Its pages are intact.
+var ErrNoChecksums = errors.New("its rows have no checksums: it is of an older version; start this version on it once")
 
-// Scrub reads the whole file from the disk, verifies every page and the checksums of all rows and tables, and returns the
-// number of rows. Damage is a *store.DamagedError. The store stays in use meanwhile.
+// Scrub reads the whole file from the disk, verifies every page and the checksums of all rows and tables, and returns
+// the number of rows. It reports damage as a *store.DamagedError. The store can be used during a scrub.
 func (s *Store) Scrub() (rows int, err error) {
-	// Between two commits the meta page and the transaction are of the same moment. The transaction keeps the pages of
-	// that moment from being written again.
+	// Between two commits, the meta page and the transaction have the same state. The transaction keeps the pages of that
+	// state from being overwritten.
 	s.write.Lock()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -37,7 +37,7 @@ func (s *Store) Scrub() (rows int, err error) {
 	return found.rows, s.scrubbed(found, err)
 }
 
-// scrubbed returns the outcome of a check as one error, and notes damage.
+// scrubbed returns the result of a check as one error, and records damage.
 func (s *Store) scrubbed(found checked, err error) error {
 	if err == nil {
 		err = found.err()
@@ -53,21 +53,20 @@ func (s *Store) scrubbed(found checked, err error) error {
 	return d
 }
 
-// err returns what a check has found that does not keep the store from being opened.
+// err returns the damage that does not prevent the store from being opened.
 func (c checked) err() error {
 	switch {
-	case c.plain:
+	case c.noChecksums:
 		return ErrNoChecksums
-	case c.history != nil:
-		return c.history
+	case c.journal != nil:
+		return c.journal
 	case c.torn:
 		return errors.New(tornMeta)
 	}
 	return nil
 }
 
-// Check verifies the store or backup in the file at path, which no server may be using, as Scrub does. It writes
-// nothing.
+// Check verifies the store or backup in the file at path, like Scrub. No server may use the file. Check writes nothing.
 func Check(path string) (rows int, err error) {
 	f, err := os.Open(path)
 	if err != nil {

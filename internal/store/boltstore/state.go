@@ -6,29 +6,29 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// state is what an operator has to know about the store: why it refuses changes, and what is damaged.
+// state is what an operator must know about the store: why it refuses changes, and what is damaged.
 type state struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	refusal error
 	damage  error
 }
 
-// Refusal returns why the store refuses changes: the error of the last Update that the medium refused. It returns nil
-// when an Update has succeeded since.
+// Refusal returns the reason why the store refuses changes: the error of the last Update that the medium refused. It
+// returns nil when an Update has succeeded since then.
 func (s *Store) Refusal() error {
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	return s.state.refusal
 }
 
-// Damage returns the first damage that was found since the store was opened, or nil.
+// Damage returns the first damage found since the store was opened, or nil.
 func (s *Store) Damage() error {
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	return s.state.damage
 }
 
-// noteRefusal keeps the outcome of an Update, and logs when it is another than the one before.
+// noteRefusal stores the result of an Update, and logs when the store begins or stops refusing changes.
 func (s *Store) noteRefusal(err error) {
 	s.state.mu.Lock()
 	was := s.state.refusal
@@ -42,7 +42,7 @@ func (s *Store) noteRefusal(err error) {
 	}
 }
 
-// noteDamage keeps and logs the first damage.
+// noteDamage stores and logs the first damage.
 func (s *Store) noteDamage(d *store.DamagedError) {
 	s.state.mu.Lock()
 	first := s.state.damage == nil

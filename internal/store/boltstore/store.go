@@ -1,4 +1,7 @@
-// Package boltstore keeps the tables of package store in one bbolt file.
+// Package boltstore implements store.Store in one bbolt file.
+//
+// Start with Open in store.go. check.go verifies the whole file before bbolt reads it, commit.go handles failed
+// commits, and writer.go and tx.go read and write rows with the checksums of sum.go.
 package boltstore
 
 import (
@@ -19,48 +22,49 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Options change how a store is opened. The zero value is what serve uses.
+// Options configures Open. The zero value is what nameplane serve uses.
 type Options struct {
-	// LockTimeout is how long Open waits for another process to let go of the file; default 2s, which covers a
-	// restart where the old process is still closing, and is short enough for a person to wait for.
+	// LockTimeout is how long Open waits for another process to release the file. The default is 2s: it covers a restart
+	// where the old process is still closing, and is short enough for a person to wait.
 	LockTimeout time.Duration
 
-	Log *slog.Logger // default: none
+	Log *slog.Logger // discards messages by default
 }
 
-// Store is a store.Store in one bbolt file. Besides what the contract says: after a fault in the middle of a commit
-// (the file was damaged while in use) it refuses Updates until the file is opened again, so that it never writes to a
-// damaged file; Views go on.
+// Store is a store.Store in one bbolt file. It adds one rule to the contract: after a fault during a commit (the file
+// was damaged while in use), it refuses Updates until the file is opened again, so that it never writes to a damaged
+// file. Views continue.
 type Store struct {
 	path string
 	opts Options
 
-	dead  atomic.Pointer[store.DamagedError] // set when a fault left bbolt's locks held: nothing may call it again
+	dead  atomic.Pointer[store.DamagedError] // set when a fault left bbolt's locks held: bbolt must not be called again
 	state state
 
-	write    sync.Mutex // held by Update and Close; guards what follows
-	stuck    error      // why Updates are refused until the file is opened again
-	doubt    int        // transaction that failed but is visible, and must be undone before the next one; 0: none
+	write    sync.Mutex // held by Update and Close; guards the next five fields
+	blocked  error      // reason why Updates are refused until the file is opened again
+	failedTx int        // a transaction that failed but is visible, and must be undone before the next one; 0 for none
 	readOnly bool       // the file is on a read-only file system
-	wrote    bool       // there was a commit since the file was opened
+	wrote    bool       // the file has a commit since it was opened
 	closed   bool
 
-	mu    sync.RWMutex // guards what follows; reopen, which replaces it, holds write too, so Update reads it without mu
-	db    *bolt.DB
-	file  *os.File // db's own descriptor
-	plain bool     // a store of an earlier build, which could not be upgraded: its rows have no checksums
+	// mu guards db, file and noChecksums. reopen replaces them and also holds write, so Update reads them without mu.
+	mu          sync.RWMutex
+	db          *bolt.DB
+	file        *os.File // the descriptor of db
+	noChecksums bool     // a store of an older version that could not be upgraded: its rows have no checksums
 
-	commit func(*bolt.Tx) error // (*bolt.Tx).Commit; tests put failures here that no file system gives on demand
+	commit func(*bolt.Tx) error // (*bolt.Tx).Commit; tests replace it to simulate failures
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the file at path, and creates it when there is none. Open reports a file that is not an
-// intact store as *store.DamagedError and leaves it as it is. Damage of the table Journal alone does not concern what is
-// served: then the store can be read only. On a read-only file system, too, it can be read only, until a later Update
-// finds that the file can be written.
+// Open opens the store in the file at path, and creates it when there is none. It reports a file that is not an intact
+// store as *store.DamagedError and does not change it. Damage of only the table Journal does not affect the served
+// zones: then the store is read-only. On a read-only file system, the store is read-only until an Update finds that the
+// file can be written.
 //
-// Open upgrades a store of an earlier build. When the disk does not let it, the store can be read only.
+// Open upgrades a store of an older version. When the disk does not permit that, the store is read-only.
 func Open(path string, opts Options) (*Store, error) {
 	opts.LockTimeout = cmp.Or(opts.LockTimeout, 2*time.Second)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
@@ -68,13 +72,13 @@ func Open(path string, opts Options) (*Store, error) {
 	if err := s.openFile(); err != nil {
 		return nil, err
 	}
-	if s.plain {
+	if s.noChecksums {
 		if err := s.upgrade(); err != nil {
 			return nil, err
 		}
 	}
-	if s.stuck != nil {
-		s.noteRefusal(s.stuck)
+	if s.blocked != nil {
+		s.noteRefusal(s.blocked)
 		return s, nil
 	}
 	if err := s.makeTables(); err != nil {
@@ -91,8 +95,8 @@ func (s *Store) View(fn func(store.Reader) error) error {
 	return s.view(func(tx *bolt.Tx) error { return fn(newReader(s, tx)) })
 }
 
-// Backup implements store.Store. bbolt reads the pages from the file, not through the mapping, so a backup does not
-// count as resident memory.
+// Backup implements store.Store. bbolt reads the pages from the file, not through the mapping, so a backup does not add
+// to resident memory.
 func (s *Store) Backup(w io.Writer) error {
 	return s.view(func(tx *bolt.Tx) error {
 		_, err := tx.WriteTo(w)
@@ -100,10 +104,10 @@ func (s *Store) Backup(w io.Writer) error {
 	})
 }
 
-// Size returns how many bytes of the file are in use, free pages included; the file itself is longer by what bbolt
-// reserved for growth. Size returns 0 when the store cannot be read.
+// Size returns how many bytes of the file are in use, including free pages. The file itself is longer, because bbolt
+// reserves space for growth. Size returns 0 when the store cannot be read.
 func (s *Store) Size() (size int64) {
-	// A View of a store that cannot be read returns the error; a metric need not.
+	// Ignore the error of a store that cannot be read: Size is for a metric.
 	_ = s.view(func(tx *bolt.Tx) error {
 		size = tx.Size()
 		return nil
@@ -111,10 +115,10 @@ func (s *Store) Size() (size int64) {
 	return size
 }
 
-// DropCaches gives the memory of pages that were read back to the system. They stay in the page cache; what falls
-// is the resident size of the process, which a full scan has raised by the size of the file.
+// DropCaches returns the memory of pages that were read to the system. They stay in the page cache. The resident size
+// of the process falls; a full scan had raised it by the size of the file.
 func (s *Store) DropCaches() {
-	// Inside a transaction, because that keeps bbolt from moving the mapping.
+	// The transaction keeps bbolt from moving the mapping.
 	_ = s.view(func(tx *bolt.Tx) error {
 		dropMapped(tx.DB().Info().Data, uintptr(tx.Size()))
 		return nil
@@ -130,8 +134,8 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	if s.dead.Load() != nil {
-		// bbolt's Close would wait for ever for a lock that the fault left held. Closing the descriptor unlocks the file
-		// for others; the mapping goes with the process.
+		// bbolt's Close would wait forever for a lock that the fault left held. Closing the descriptor unlocks the file for
+		// other processes; the mapping ends with this process.
 		return s.file.Close()
 	}
 	s.mu.Lock()
@@ -139,9 +143,9 @@ func (s *Store) Close() error {
 	return errors.Join(s.mirrorMeta(), s.db.Close())
 }
 
-// mirrorMeta writes the newest commit into both meta pages, so that the damage of one does not lose it.
+// mirrorMeta writes the newest commit to both meta pages, so that damage of one page does not lose the commit.
 func (s *Store) mirrorMeta() error {
-	if !s.wrote || s.stuck != nil || s.doubt != 0 {
+	if !s.wrote || s.blocked != nil || s.failedTx != 0 {
 		return nil
 	}
 	m, _, err := readMeta(s.file)
@@ -164,13 +168,13 @@ func (s *Store) view(fn func(*bolt.Tx) error) (err error) {
 	return fn(tx)
 }
 
-// begin starts a transaction of the current db; the caller holds mu or write.
+// begin starts a transaction on the current db. The caller holds s.mu or s.write.
 func (s *Store) begin(writable bool) (tx *bolt.Tx, err error) {
 	if dead := s.dead.Load(); dead != nil {
 		return nil, dead
 	}
 	defer func() {
-		// Only reading the meta pages can fault here, and then bbolt keeps its locks.
+		// Only reading the meta pages can fault here, and in that case bbolt keeps its locks.
 		if d := (*store.DamagedError)(nil); errors.As(err, &d) {
 			s.dead.Store(d)
 		}

@@ -28,8 +28,8 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-// TestViewsDuringCommits reads beside a writer: a View sees whole Updates, and all that were acknowledged before it
-// began.
+// TestViewsDuringCommits reads while a writer commits. A View must see whole Updates, and all Updates that were
+// acknowledged before it began.
 func TestViewsDuringCommits(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	defer s.Close()

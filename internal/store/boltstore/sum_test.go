@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// leafOf finds the leaf that holds a text, and returns the offsets of the page and of the text.
+// leafOf finds the leaf page that contains a text. It returns the offsets of the page and of the text.
 func leafOf(t *testing.T, b []byte, text string) (page, at int) {
 	t.Helper()
 	for from := 0; ; {
@@ -29,9 +29,9 @@ func leafOf(t *testing.T, b []byte, text string) (page, at int) {
 	}
 }
 
-// chain makes a store of one commit, so that it has no stale pages: 100 record sets in several leaves, 20 changes and
-// one object.
-func chain(t *testing.T) (path string, content []byte) {
+// oneCommitStore creates a store in one commit, so that it has no stale pages. It has 100 record sets in several leaf
+// pages, 20 changes and one object.
+func oneCommitStore(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
@@ -41,7 +41,8 @@ func chain(t *testing.T) (path string, content []byte) {
 	mustUpdate(t, s, func(w store.Writer) error {
 		for i := range 100 {
 			key := fmt.Appendf(nil, "set%02d0", i)
-			err := errors.Join(w.Put(store.Sets, key, bytes.Repeat(key, 30)), w.Put(store.Journal, key, fmt.Appendf(nil, "change %d", i)))
+			err := errors.Join(w.Put(store.Sets, key, bytes.Repeat(key, 30)),
+				w.Put(store.Journal, key, fmt.Appendf(nil, "change %d", i)))
 			if err != nil {
 				return err
 			}
@@ -54,9 +55,9 @@ func chain(t *testing.T) (path string, content []byte) {
 	return path, readFile(t, path)
 }
 
-// TestAimedDamage aims at what a check of bbolt's structure cannot see: everything that is left is well formed.
+// TestAimedDamage makes damage that a check of bbolt's structure cannot detect, because the structure stays valid.
 func TestAimedDamage(t *testing.T) {
-	path, intact := chain(t)
+	path, intact := oneCommitStore(t)
 	element := func(b []byte, page, i int) []byte { return b[page+headerSize+i*elementSize:] }
 	tests := []struct {
 		name, reason string
@@ -68,7 +69,7 @@ func TestAimedDamage(t *testing.T) {
 		}},
 		{"a key", "of table sets is wrong", func(t *testing.T, b []byte) {
 			_, at := leafOf(t, b, "set420set420")
-			b[at+5] ^= 1 // still between set410 and set430
+			b[at+5] ^= 1 // the key is still between set410 and set430
 		}},
 		{"the last row of a leaf", "rows are missing", func(t *testing.T, b []byte) {
 			page, _ := leafOf(t, b, "set100set100")
@@ -86,7 +87,7 @@ func TestAimedDamage(t *testing.T) {
 			page := branchOver(t, b, "set420set420")
 			e := element(b, page, 1)
 			key := e[order.Uint32(e):]
-			key[4]-- // set420 becomes set415, which is still after all keys of the leaf before
+			key[4]-- // set420 becomes set415, which is still after all keys of the previous leaf
 			key[5] = '5'
 		}},
 		{"the border of key and value", "of table objects is wrong", func(t *testing.T, b []byte) {
@@ -120,7 +121,7 @@ func TestAimedDamage(t *testing.T) {
 			at := root + bytes.Index(b[root:], []byte("objects")) + len("objects")
 			order.PutUint64(b[at+bucketHeader:], 5)
 		}},
-		{"a format that poses as that of an earlier build", "is wrong", func(t *testing.T, b []byte) {
+		{"a format that claims to be of an older version", "is wrong", func(t *testing.T, b []byte) {
 			page := newestRoot(t, path)
 			for i := page; i < page+testPage-8; i++ {
 				if order.Uint32(b[i:]) == 6 && order.Uint32(b[i+4:]) == 1+sumSize {
@@ -149,7 +150,7 @@ func TestAimedDamage(t *testing.T) {
 	}
 }
 
-// newestRoot returns the offset of the page with all tables.
+// newestRoot returns the offset of the page that lists all tables.
 func newestRoot(t *testing.T, path string) int {
 	t.Helper()
 	f, err := os.Open(path)
@@ -164,7 +165,7 @@ func newestRoot(t *testing.T, path string) int {
 	return int(m.root) * testPage
 }
 
-// branchOver finds the branch that leads to the leaf with a text.
+// branchOver finds the branch page above the leaf with a text.
 func branchOver(t *testing.T, b []byte, text string) int {
 	t.Helper()
 	leaf, _ := leafOf(t, b, text)
@@ -178,21 +179,22 @@ func branchOver(t *testing.T, b []byte, text string) int {
 			}
 		}
 	}
-	t.Fatal("no branch leads there")
+	t.Fatal("no branch page refers to the leaf")
 	return 0
 }
 
-// TestHistoryDamaged damages a row of the table Journal. What is served does not need it: the store opens, can be read,
-// refuses changes, and says so.
+// TestHistoryDamaged damages a row of the table Journal. The served zones do not need it: the store must open, be
+// readable, refuse changes, and report the damage.
 func TestHistoryDamaged(t *testing.T) {
-	path, b := chain(t)
+	path, b := oneCommitStore(t)
 	at := bytes.Index(b, []byte("set420change"))
 	b[at+10] ^= 1
 	writeFile(t, path, b)
 	s := open(t, path)
 	defer s.Close()
 	for _, err := range []error{s.Damage(), s.Refusal(), s.Update(func(store.Writer) error { return nil })} {
-		if err == nil || !strings.Contains(err.Error(), `row "set420" of table journal`) || !strings.Contains(err.Error(), "restore a backup") {
+		if err == nil || !strings.Contains(err.Error(), `row "set420" of table journal`) ||
+			!strings.Contains(err.Error(), "restore a backup") {
 			t.Errorf("the report is %v", err)
 		}
 	}
@@ -201,14 +203,15 @@ func TestHistoryDamaged(t *testing.T) {
 	}
 	got := allRows(t, s)
 	if len(got[store.Sets]) != 100 || got[store.Journal]["set420"] != "" || got[store.Journal]["set430"] == "" {
-		t.Errorf("%d record sets, changes %q and %q", len(got[store.Sets]), got[store.Journal]["set420"], got[store.Journal]["set430"])
+		t.Errorf("%d record sets, changes %q and %q", len(got[store.Sets]), got[store.Journal]["set420"],
+			got[store.Journal]["set430"])
 	}
 }
 
-// TestDamagedInUse changes a row in the file of a running store. Reading it, writing over it, and a scrub report it;
-// the other rows are of use.
+// TestDamagedInUse changes a row in the file of an open store. Reading the row, overwriting it, and a scrub must report
+// the damage; the other rows must be usable.
 func TestDamagedInUse(t *testing.T) {
-	path, b := chain(t)
+	path, b := oneCommitStore(t)
 	s := open(t, path)
 	defer s.Close()
 	if rows, err := s.Scrub(); err != nil || rows < 200 || s.Damage() != nil {
@@ -254,7 +257,7 @@ func TestDamagedInUse(t *testing.T) {
 	mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Objects, []byte("other"), nil) })
 }
 
-// TestScrubBesideCommits: a scrub reads one moment, whatever is committed meanwhile.
+// TestScrubBesideCommits checks that a scrub reads one state while commits continue.
 func TestScrubBesideCommits(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	defer s.Close()
@@ -281,9 +284,9 @@ func TestScrubBesideCommits(t *testing.T) {
 	}
 }
 
-// TestCheck verifies a file that no server uses.
+// TestCheck verifies files that no server uses.
 func TestCheck(t *testing.T) {
-	path, b := chain(t)
+	path, b := oneCommitStore(t)
 	if rows, err := Check(path); err != nil || rows < 200 {
 		t.Errorf("Check = %d, %v", rows, err)
 	}

@@ -10,24 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readAhead asks for the first size bytes of the file at once: the check reads them in the order of the keys.
+// readAhead asks the kernel to read the first size bytes of the file. The check reads them in the order of keys, which
+// is random access.
 func readAhead(f *os.File, size int64) {
-	_ = unix.Fadvise(int(f.Fd()), 0, size, unix.FADV_WILLNEED) // advice: nothing is lost when it is not taken
+	_ = unix.Fadvise(int(f.Fd()), 0, size, unix.FADV_WILLNEED) // advice: a failure changes only the speed
 }
 
-// dropMapped takes the pages of a mapped file out of this process.
+// dropMapped removes the pages of a mapped file from the memory of this process.
 func dropMapped(start, size uintptr) {
-	// The raw call, because start is no Go pointer and must not become one.
+	// This is the raw system call, because start is not a Go pointer and must not become one.
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, size, unix.MADV_DONTNEED)
 }
 
-// dropCached takes the pages of a file out of the page cache, so that the next read is of the disk. Pages that wait to be
-// written stay.
+// dropCached removes the pages of a file from the page cache, so that the next read comes from the disk. Dirty pages
+// stay.
 func dropCached(f *os.File) {
-	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // advice: a scrub then reads what is cached
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // advice: when it fails, a scrub reads cached pages
 }
 
-// holder says which process has the lock of f.
+// holder names the process that holds the lock of f.
 func holder(f *os.File) string {
 	info, err := f.Stat()
 	if err != nil {

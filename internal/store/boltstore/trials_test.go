@@ -16,7 +16,7 @@ import (
 // rows is the content of a store.
 type rows map[store.Table]map[string]string
 
-// served are the tables that answers need: all but Journal.
+// served lists the tables that answers need: all except Journal.
 var served = []store.Table{store.Meta, store.Zones, store.Names, store.Sets, store.SetIDs, store.Objects}
 
 func allRows(t *testing.T, s *Store) rows { return rowsOf(t, s, store.Tables) }
@@ -46,7 +46,7 @@ func (r rows) equal(other rows, tables ...store.Table) bool {
 	return true
 }
 
-// change puts and deletes rows of all tables, in the store and in the model.
+// change writes and deletes rows of all tables, in the store and in the model.
 func change(t *testing.T, s *Store, model rows, rnd *rand.Rand, n int) {
 	t.Helper()
 	mustUpdate(t, s, func(w store.Writer) error {
@@ -65,7 +65,7 @@ func change(t *testing.T, s *Store, model rows, rnd *rand.Rand, n int) {
 			}
 			size := rnd.IntN(120)
 			if rnd.IntN(200) == 0 {
-				size = 9000 // some pages
+				size = 9000 // several pages
 			}
 			value := strings.Repeat(string(rune('a'+rnd.IntN(26))), size)
 			model[table][key] = value
@@ -77,9 +77,9 @@ func change(t *testing.T, s *Store, model rows, rnd *rand.Rand, n int) {
 	})
 }
 
-// grown makes a store of many commits. It returns its bytes and rows as closed, and as a crash leaves them, with the
-// rows of the commit before.
-func grown(t *testing.T) (closed, crashed []byte, model, before rows) {
+// manyCommitStore creates a store in many commits. It returns the bytes of the file after Close, and as a crash leaves
+// them, with its rows and the rows of the previous commit.
+func manyCommitStore(t *testing.T) (closed, crashed []byte, model, before rows) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
@@ -100,8 +100,8 @@ func grown(t *testing.T) (closed, crashed []byte, model, before rows) {
 	return readFile(t, path)[:len(crashed)], crashed, model, before
 }
 
-// harm flips a bit or zeroes a sector. Half of the places are where bbolt keeps what it follows.
-func harm(b []byte, rnd *rand.Rand) string {
+// damageBytes flips a bit or zeroes a sector. Half of the positions are in the structures that bbolt follows.
+func damageBytes(b []byte, rnd *rand.Rand) string {
 	at := rnd.IntN(len(b))
 	if rnd.IntN(2) == 0 {
 		at = at/testPage*testPage + rnd.IntN(300)
@@ -119,8 +119,8 @@ func harm(b []byte, rnd *rand.Rand) string {
 // tally counts the outcomes of trials.
 type tally struct{ harmless, reported, refused int }
 
-// trial opens a damaged file. It must be refused with a sentence, or hold the rows of one of the models; anything but
-// the first of them needs a report.
+// trial opens a damaged file. Open must refuse it with an error that says what to do, or the store must have the rows
+// of one of the models. For all models except the first, the store must report damage.
 func (n *tally) trial(t *testing.T, what string, damaged []byte, rnd *rand.Rand, models ...rows) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -129,7 +129,7 @@ func (n *tally) trial(t *testing.T, what string, damaged []byte, rnd *rand.Rand,
 	s, err := Open(path, Options{})
 	if err != nil {
 		if !errors.As(err, new(*store.DamagedError)) || !strings.Contains(err.Error(), "restore a backup") {
-			t.Errorf("%s: Open = %v, want a sentence", what, err)
+			t.Errorf("%s: Open = %v, want an error that says what to do", what, err)
 		}
 		n.refused++
 		return
@@ -143,7 +143,7 @@ func (n *tally) trial(t *testing.T, what string, damaged []byte, rnd *rand.Rand,
 	switch {
 	case got.equal(models[0], tables...):
 	case s.Damage() == nil:
-		t.Errorf("%s: rows were lost or changed without a word", what)
+		t.Errorf("%s: rows were lost or changed without a report", what)
 		return
 	case len(models) < 2 || !got.equal(models[1], tables...):
 		t.Errorf("%s: rows were lost or changed, and the report is %v", what, s.Damage())
@@ -154,12 +154,12 @@ func (n *tally) trial(t *testing.T, what string, damaged []byte, rnd *rand.Rand,
 		n.reported++
 	}
 	if s.Refusal() == nil {
-		goOn(t, what, s, path, rnd)
+		useDamaged(t, what, s, path, rnd)
 	}
 }
 
-// goOn uses a store that opened in spite of damage: nothing may come of the damage later.
-func goOn(t *testing.T, what string, s *Store, path string, rnd *rand.Rand) {
+// useDamaged uses a store that opened in spite of damage: the damage must not cause errors later.
+func useDamaged(t *testing.T, what string, s *Store, path string, rnd *rand.Rand) {
 	t.Helper()
 	model := allRows(t, s)
 	for range 3 {
@@ -175,34 +175,34 @@ func goOn(t *testing.T, what string, s *Store, path string, rnd *rand.Rand) {
 	}
 	defer again.Close()
 	if !allRows(t, again).equal(model, store.Tables...) || again.Damage() != nil {
-		t.Errorf("%s: after more changes the rows are others, or damaged: %v", what, again.Damage())
+		t.Errorf("%s: after more changes the rows are different or damaged: %v", what, again.Damage())
 	}
 }
 
-// TestDamageTrials flips bits and zeroes sectors anywhere in the file, of a store that was closed and of one that
-// crashed. test/hostile does 500 trials with the whole program.
+// TestDamageTrials flips bits and zeroes sectors at random positions, in the file of a closed store and of a store that
+// crashed. test/hostile runs 500 trials with the whole program.
 func TestDamageTrials(t *testing.T) {
-	closed, crashed, model, before := grown(t)
+	closed, crashed, model, before := manyCommitStore(t)
 	rnd := rand.New(rand.NewPCG(7, 8))
 	var n tally
 	for range 30 {
 		b := append([]byte(nil), closed...)
-		what := harm(b, rnd)
+		what := damageBytes(b, rnd)
 		n.trial(t, "closed, "+what, b, rnd, model)
 		b = append([]byte(nil), crashed...)
-		what = harm(b, rnd)
+		what = damageBytes(b, rnd)
 		n.trial(t, "crashed, "+what, b, rnd, model, before)
 	}
 	t.Logf("%d harmless, %d reported, %d refused", n.harmless, n.reported, n.refused)
 	if n.refused < 10 || n.harmless < 3 {
-		t.Errorf("%+v: the trials show too little", n)
+		t.Errorf("%+v: the trials cover too little", n)
 	}
 }
 
-// TestMetaDamaged damages each meta page. The loss of one costs nothing after an orderly end. After a crash it can cost
-// the last commit, and that is reported.
+// TestMetaDamaged damages each meta page. After a clean shutdown, the loss of one costs nothing. After a crash it can
+// cost the last commit, and this must be reported.
 func TestMetaDamaged(t *testing.T) {
-	closed, crashed, model, before := grown(t)
+	closed, crashed, model, before := manyCommitStore(t)
 	rnd := rand.New(rand.NewPCG(7, 8))
 	lost := 0
 	for page := range 2 {

@@ -14,16 +14,16 @@ import (
 // plainFormat is the format of stores whose rows have no checksums. Open upgrades them.
 const plainFormat = 1
 
-// upgradeBytes is how much one commit of an upgrade writes: it bounds the memory that an upgrade takes.
+// upgradeBytes is how much one commit of an upgrade writes. It limits the memory of an upgrade.
 const upgradeBytes = 8 << 20
 
-// upgrade copies a store of an earlier build into a new file, with checksums, and puts that in its place. A crash leaves
-// the old file or the new one. When the disk does not take the copy the store stays as it is and can be read only: its
-// zones are served, and the next start tries again.
+// upgrade copies a store of an older version to a new file, with checksums, and renames that file over the old one. A
+// crash leaves the old file or the new one. When the disk does not take the copy, the store stays as it is and is
+// read-only: its zones are served, and the next start tries again.
 func (s *Store) upgrade() error {
 	s.opts.Log.Info("upgrading the store: its rows get checksums", "file", s.path)
 	copied := s.path + ".new"
-	_ = os.Remove(copied) // of an upgrade that was cut off
+	_ = os.Remove(copied) // left by an interrupted upgrade
 	err := s.copyTo(copied)
 	if err == nil {
 		err = os.Rename(copied, s.path)
@@ -33,8 +33,8 @@ func (s *Store) upgrade() error {
 		if d := (*store.DamagedError)(nil); errors.As(err, &d) {
 			return errors.Join(err, s.Close())
 		}
-		s.stuck = s.unavailable(fmt.Errorf("it is of an earlier build and could not be upgraded: %w; "+
-			"make the disk writable, with room for a copy of the file, and start the server again", err))
+		s.blocked = s.unavailable(fmt.Errorf("it is of an older version and could not be upgraded: %w; "+
+			"make the disk writable, with space for a copy of the file, and start the server again", err))
 		return nil
 	}
 	if err := errors.Join(syncDir(filepath.Dir(s.path)), s.db.Close()); err != nil {
@@ -47,13 +47,13 @@ func (s *Store) upgrade() error {
 	return nil
 }
 
-// copyTo writes all rows into a new store, which is on the disk when copyTo returns nil.
+// copyTo writes all rows to a new store. The store is durable when copyTo returns nil.
 func (s *Store) copyTo(path string) error {
 	to, err := Open(path, s.opts)
 	if err != nil {
 		return err
 	}
-	to.db.NoSync = true // nobody needs a part of the copy; Close syncs all of it
+	to.db.NoSync = true // a partial copy is useless; Close syncs all of it
 	err = s.view(func(tx *bolt.Tx) error {
 		r := newReader(s, tx)
 		for _, t := range store.Tables {

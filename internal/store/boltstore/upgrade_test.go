@@ -17,7 +17,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// plainStore makes a store as builds before checksums did, and returns its rows.
+// plainStore creates a store like versions before checksums, and returns its rows.
 func plainStore(t *testing.T, path string, sets int) rows {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, boltOptions())
@@ -47,7 +47,7 @@ func plainStore(t *testing.T, path string, sets int) rows {
 				return err
 			}
 		}
-		// With owners, so that store.Init does not take the rows of this test for zones.
+		// The row of owners is present, so that store.Init does not read the rows of this test as zones.
 		return errors.Join(put(store.Meta, "format", "\x01"), put(store.Meta, "secret", strings.Repeat("s", 32)),
 			put(store.Meta, "owners", "\x01"))
 	})
@@ -57,7 +57,8 @@ func plainStore(t *testing.T, path string, sets int) rows {
 	return model
 }
 
-// TestUpgrade opens a store of a build without checksums. It has all its rows, and from then on damage is found.
+// TestUpgrade opens a store of a version without checksums. It must have all its rows, and damage must be detected from
+// then on.
 func TestUpgrade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	model := plainStore(t, path, 20_000)
@@ -68,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 	s := open(t, path)
 	model[store.Meta]["format"] = string([]byte{store.Format})
 	if !allRows(t, s).equal(model, store.Tables...) {
-		t.Error("the upgraded store has other rows")
+		t.Error("the upgraded store has different rows")
 	}
 	mustUpdate(t, s, func(w store.Writer) error { return w.Put(store.Sets, []byte("new"), nil) })
 	if err := errors.Join(check(s), store.Init(s), s.Close()); err != nil {
@@ -87,11 +88,11 @@ func TestUpgrade(t *testing.T) {
 	wantDamaged(t, path, "set012345")
 }
 
-// TestUpgradeLater: a store that cannot be upgraded, because the disk is full or read-only, can be read. The next Open
-// upgrades it when the disk lets it.
+// TestUpgradeLater checks that a store that cannot be upgraded, because the disk is full or read-only, can be read. The
+// next Open must upgrade it when the disk permits.
 func TestUpgradeLater(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("not root: there is no file system to fill")
+		t.Log("not root: cannot mount a file system to fill")
 		return
 	}
 	dir := t.TempDir()
@@ -106,7 +107,7 @@ func TestUpgradeLater(t *testing.T) {
 	path := filepath.Join(dir, "store.db")
 	model := plainStore(t, path, 60_000)
 	ballast := filepath.Join(dir, "ballast")
-	_ = os.WriteFile(ballast, make([]byte, 24<<20), 0o600) // it fills the disk
+	_ = os.WriteFile(ballast, make([]byte, 24<<20), 0o600) // fills the disk
 	before := readFile(t, path)
 	remount := func(flags uintptr) {
 		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
@@ -117,10 +118,11 @@ func TestUpgradeLater(t *testing.T) {
 		remount(disk)
 		s := open(t, path)
 		if !allRows(t, s).equal(model, store.Tables...) {
-			t.Error("the store has other rows")
+			t.Error("the store has different rows")
 		}
 		err := s.Update(func(w store.Writer) error { return w.Put(store.Sets, []byte("new"), nil) })
-		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "could not be upgraded") || s.Refusal() == nil {
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "could not be upgraded") ||
+			s.Refusal() == nil {
 			t.Errorf("Update = %v, Refusal = %v", err, s.Refusal())
 		}
 		if err := errors.Join(store.Init(s), s.Close()); err != nil {
@@ -138,14 +140,14 @@ func TestUpgradeLater(t *testing.T) {
 	defer s.Close()
 	model[store.Meta]["format"] = string([]byte{store.Format})
 	if !allRows(t, s).equal(model, store.Tables...) || s.Refusal() != nil {
-		t.Errorf("the upgraded store has other rows, or refuses changes: %v", s.Refusal())
+		t.Errorf("the upgraded store has different rows, or refuses changes: %v", s.Refusal())
 	}
 }
 
-// TestWritableAgain: a store that was opened on a read-only disk takes changes when the disk does.
+// TestWritableAgain checks that a store opened on a read-only disk takes changes once the disk is writable.
 func TestWritableAgain(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("not root: there is no file system to remount")
+		t.Log("not root: cannot remount a file system")
 		return
 	}
 	dir := t.TempDir()

@@ -11,21 +11,22 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Earlier builds kept the newest changes in a log beside the file, FILE-wal. After an orderly end the file has all of
-// them, and the log is of no use. After a crash it has not, and only such a build can bring them into the file: Open
-// then refuses the store, and changes nothing.
+// Older versions kept the newest changes in a log beside the file, FILE-wal. After a clean shutdown the file has all
+// changes, and the log is not needed. After a crash it has not, and only such a version can write them to the file:
+// Open then refuses the store and changes nothing.
 //
-// Two places say that a log is in use. The log begins with two header slots of 4096 bytes, written in turn:
+// Two marks show that a log is in use. The first is in the log. It begins with two header slots of 4096 bytes, which
+// are written alternately:
 //
 //	0    magic "npwal\x00\x00\x01"
-//	8    sequence number, little endian, 8 bytes; the whole header with the larger number counts
-//	16   1: in use; 0: the file has everything
+//	8    sequence number, little endian, 8 bytes; the intact header with the larger number is valid
+//	16   1: in use; 0: the file has all changes
 //	17   random number 16 bytes, copy of a meta page 80 bytes
 //	113  CRC-32C of bytes 0 to 112, little endian
 //
-// The file has a mark, so that a lost or damaged log is noticed too: the sequence number of the bucket Meta is the
-// log's id, and in its upper half 1 + the upper half of the transaction number. In a backup of such a build the
-// transaction number is larger by 2^32, so the mark does not count there.
+// The second mark is in the file, so that a lost or damaged log is noticed too. It is the sequence number of the bucket
+// Meta: the lower half is the ID of the log, the upper half is 1 + the upper half of the transaction number. In a
+// backup of such a version the transaction number is larger by 2^32, so the mark is not valid there.
 const (
 	logMagic = "npwal\x00\x00\x01"
 	logSlot  = 4096
@@ -34,11 +35,11 @@ const (
 
 func logPath(path string) string { return path + "-wal" }
 
-// checkLog refuses the store at path when the log beside it is in use.
+// checkLog returns an error when the log beside the store at path is in use.
 func checkLog(path string) error {
 	f, err := os.Open(logPath(path))
 	if err != nil {
-		return nil // there is none, or nobody can read it: then the mark tells
+		return nil // no log, or not readable: then the mark in the file decides
 	}
 	defer f.Close()
 	if _, inUse := logState(f); inUse {
@@ -47,7 +48,7 @@ func checkLog(path string) error {
 	return nil
 }
 
-// logState reads the newest header of a log. A log without one was never used, or is no log.
+// logState reads the newest header of a log. A file without one is an unused log, or not a log.
 func logState(f *os.File) (found, inUse bool) {
 	var newest uint64
 	head := make([]byte, logHead+4)
@@ -64,7 +65,7 @@ func logState(f *os.File) (found, inUse bool) {
 	return found, inUse
 }
 
-// checkMark refuses a store whose file says that a log is in use.
+// checkMark returns an error when the mark in the file shows that a log is in use.
 func checkMark(db *bolt.DB) error {
 	return db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(store.Meta))
@@ -75,15 +76,15 @@ func checkMark(db *bolt.DB) error {
 	})
 }
 
-// hasMark reports whether the sequence number of the bucket Meta says that a log is in use.
+// hasMark reports whether the sequence number of the bucket Meta is the mark of a log in use.
 func hasMark(sequence, txid uint64) bool { return sequence>>32 == txid>>32+1 }
 
 func logInUse(path string) error {
-	return fmt.Errorf("an earlier build of nameplane did not stop in order and left the newest changes of %s in %s: "+
-		"start and stop that build once, then start this one", path, logPath(path))
+	return fmt.Errorf("an older version of nameplane did not shut down cleanly and left the newest changes of %s in %s: "+
+		"start and stop that version once, then start this one", path, logPath(path))
 }
 
-// removeLog deletes a log that is not in use. One that cannot be deleted does no harm.
+// removeLog deletes a log that is not in use. It ignores errors, because such a log does no harm.
 func removeLog(path string) {
 	f, err := os.Open(logPath(path))
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// The files in testdata/earlier were written by the last build that kept a log, commit 9fc176b: a zone with three
-// addresses, made in four commits, and one object. The server was stopped (closed) or killed (killed); backup is the
-// output of its Backup. Zeros at the ends of the files are left out.
+// The files in testdata/earlier were written by the last version that kept a log, commit 9fc176b. They have a zone with
+// three addresses, created in four commits, and one object. The server was stopped (closed) or killed (killed); backup
+// is the output of its Backup. Zeros at the ends of the files are left out.
 const (
-	earlierFile = 16805888 // sizes that the files had
+	earlierFile = 16805888 // original sizes of the files
 	earlierLog  = 32 << 20
 )
 
-// earlier returns a path with a copy of a store of the earlier build and its log; the empty string stands for no log.
+// earlier copies a store of the older version and its log, and returns its path. An empty name means no log.
 func earlier(t *testing.T, file, log string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
@@ -55,7 +55,7 @@ func unpack(t *testing.T, name, path string, size int64) {
 	}
 }
 
-// wantEarlier opens a store of the earlier build and expects all its rows, before and after an Update.
+// wantEarlier opens a store of the older version and checks that it has all its rows, before and after an Update.
 func wantEarlier(t *testing.T, path string) {
 	t.Helper()
 	want := []string{"zone example.org. serial ok", "set example.org. NS", "set example.org. SOA", "set n1.example.org. A",
@@ -108,34 +108,36 @@ func describeRows(t *testing.T, s *Store) (rows []string) {
 	return rows
 }
 
-// TestEarlierClosed: a store that the earlier build closed in order opens as it is, with or without its log. A log that
-// is not in use is removed.
+// TestEarlierClosed checks that a store that the older version closed cleanly opens, with or without its log. Open must
+// remove a log that is not in use.
 func TestEarlierClosed(t *testing.T) {
 	for _, log := range []string{"", "closed.db-wal"} {
 		path := earlier(t, "closed.db", log)
 		wantEarlier(t, path)
 		if _, err := os.Stat(logPath(path)); !os.IsNotExist(err) {
-			t.Errorf("log %q: it is still there: %v", log, err)
+			t.Errorf("log %q was not removed: %v", log, err)
 		}
 	}
 }
 
-// TestEarlierBackup: a backup of the earlier build opens, although its bucket has the mark of the log of its original.
+// TestEarlierBackup checks that a backup of the older version opens, although its bucket has the mark of the original's
+// log.
 func TestEarlierBackup(t *testing.T) {
 	wantEarlier(t, earlier(t, "backup.db", ""))
 }
 
-// TestNotALog: a file in the place of the log that is no log stays.
+// TestNotALog checks that Open keeps a file with the name of the log that is not a log.
 func TestNotALog(t *testing.T) {
 	path := earlier(t, "closed.db", "")
 	writeFile(t, logPath(path), []byte("notes"))
 	wantEarlier(t, path)
 	if got := readFile(t, logPath(path)); string(got) != "notes" {
-		t.Errorf("the file in the place of the log has %q", got)
+		t.Errorf("the file with the name of the log has %q", got)
 	}
 }
 
-// TestEarlierInUse: Open refuses a store whose newest changes are in a log, says how to go on, and changes nothing.
+// TestEarlierInUse checks that Open refuses a store whose newest changes are in a log, says what to do, and changes
+// nothing.
 func TestEarlierInUse(t *testing.T) {
 	tests := []struct {
 		name, file, log string
@@ -157,13 +159,13 @@ func TestEarlierInUse(t *testing.T) {
 				}
 			}
 			before := readFile(t, path)
-			log, _ := os.ReadFile(logPath(path)) // nil when it is missing
+			log, _ := os.ReadFile(logPath(path)) // nil when there is no log
 			s, err := Open(path, Options{})
 			if err == nil {
 				_ = s.Close()
 			}
-			want := "open store: an earlier build of nameplane did not stop in order and left the newest changes of " + path +
-				" in " + logPath(path) + ": start and stop that build once, then start this one"
+			want := "open store: an older version of nameplane did not shut down cleanly and left the newest changes of " +
+				path + " in " + logPath(path) + ": start and stop that version once, then start this one"
 			if err == nil || err.Error() != want {
 				t.Errorf("Open = %v, want %s", err, want)
 			}
@@ -174,7 +176,7 @@ func TestEarlierInUse(t *testing.T) {
 	}
 }
 
-// flip changes one bit of the byte at an offset.
+// flip inverts one bit of the byte at an offset.
 func flip(path string, at int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
