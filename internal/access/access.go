@@ -1,4 +1,7 @@
-// Package access says who may act: users, projects, roles and tokens, and the sessions that are issued on them.
+// Package access authenticates callers: it stores users, projects, roles and tokens, and issues sessions to them.
+//
+// Start with Access in access.go, then Authenticate in token.go, which checks tokens and sessions (session.go). user.go
+// checks passwords, jwt.go the JWTs of other issuers, and admin.go creates the first admin token.
 package access
 
 import (
@@ -15,46 +18,48 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Options of an Access; the zero value works.
+// Options configures an Access. The zero value works.
 type Options struct {
-	Log *slog.Logger // default: none
+	Log *slog.Logger // discards messages by default
 
-	// Hash is how new passwords are hashed; default 19 MiB, two passes (OWASP's first choice for argon2id).
+	// Hash has the costs of hashing new passwords. The default is 19 MiB and two passes (OWASP's first choice for
+	// argon2id).
 	Hash HashParams
 }
 
-// Access holds all rows in memory, in an immutable book that is replaced after each change: to authenticate a request
-// costs a hash and no store transaction.
+// Access holds all accounts in memory, in an immutable value that is replaced after each change. So authenticating a
+// request costs a hash, but no store transaction.
 type Access struct {
-	pub    *publish.Publisher
-	opts   Options
-	book   atomic.Pointer[book]
-	hasher *hasher
-	logins throttle // failed passwords, by user
-	addrs  throttle // failed passwords, by address
+	pub      *publish.Publisher
+	opts     Options
+	accounts atomic.Pointer[accounts]
+	hasher   *hasher
+	logins   throttle // failed passwords by user
+	addrs    throttle // failed passwords by address
 }
 
-// ErrDenied says that credentials are not good. The text around it is for the log, not for the caller.
+// ErrDenied reports that credentials are not valid. The text around it is for the log, not for the client.
 var ErrDenied = errors.New("credentials are not valid")
 
-// ErrLastAdmin says that a change would leave nobody who can make the next one.
+// ErrLastAdmin reports that a change would leave no admin who could make the next change.
 var ErrLastAdmin = errors.New("this is the last valid admin token or user: make another first")
 
-// ErrInUse says that a project still owns something.
+// ErrInUse reports that a project still owns something.
 var ErrInUse = errors.New("project is in use")
 
-// Open reads the rows of a store, and makes the key that sessions are signed with when there is none. The publisher
-// must be running.
+// Open reads the accounts of a store, and creates the key that signs sessions when there is none. The publisher must be
+// running.
 func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, error) {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.Hash = cmp.Or(opts.Hash, HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1})
 	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash)}
 	a.logins = throttle{free: 10, first: time.Second, longest: 30 * time.Second}
-	a.addrs = throttle{free: 20, first: time.Second, longest: time.Minute} // several people may share one
+	// a limit larger than for users, because several people may share an address
+	a.addrs = throttle{free: 20, first: time.Second, longest: time.Minute}
 	if err := a.reload(); err != nil {
 		return nil, err
 	}
-	if a.book.Load().key != nil {
+	if a.accounts.Load().key != nil {
 		return a, nil
 	}
 	key := make([]byte, 32)
@@ -63,52 +68,54 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 		return tx.PutObject(store.KindSessionKey, "1", keyRow{key})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the session key: %w", err)
+		return nil, fmt.Errorf("create the session key: %w", err)
 	}
 	return a, nil
 }
 
-// book is everything about access at one moment.
-type book struct {
+// accounts is the state of all accounts at one moment. It is immutable.
+type accounts struct {
 	tokens     map[string]*tokenEntry
 	users      map[string]userRow
-	userIDs    map[string]string // by name
+	userIDs    map[string]string // IDs by name
 	projects   map[string]Project
-	projectIDs map[string]string    // by name
-	ended      map[string]time.Time // sessions ended early, and when they would have ended anyway
+	projectIDs map[string]string    // IDs by name
+	ended      map[string]time.Time // sessions that were ended early, with the time at which they would have expired
 	key        []byte
 }
 
-// tokenEntry is a token and when it was last used. The time outlives the book, so that counting needs no new one.
+// tokenEntry is a token with the time of its last use. The time is shared by successive states, so a use needs no new
+// state.
 type tokenEntry struct {
 	tokenRow
-	used *atomic.Int64 // unix seconds
+	used *atomic.Int64 // Unix seconds
 }
 
 type keyRow struct{ Key []byte }
 
+// endedRow is the row of a session that was ended before it expired.
 type endedRow struct {
 	Session string
 	Until   time.Time
-	Subject string // id of the token or user
+	Subject string // ID of the token or user
 }
 
-// reload reads the book again. An older book never replaces a newer one: the rows are read after the book that they
-// replace, and are read again when another book has replaced it.
+// reload reads the accounts again. An older state never replaces a newer one: the rows are read after the current state
+// was loaded, and are read again when another reload has replaced that state meanwhile.
 //
-// It is not done in publish.Tx.OnDone: all other edits would wait for ten thousand rows.
+// reload does not run in publish.Tx.OnDone: all other edits would wait while ten thousand rows are read.
 func (a *Access) reload() error {
 	for {
-		old := a.book.Load()
-		b, err := a.readBook(old)
-		if err != nil || a.book.CompareAndSwap(old, b) {
+		old := a.accounts.Load()
+		b, err := a.readAccounts(old)
+		if err != nil || a.accounts.CompareAndSwap(old, b) {
 			return err
 		}
 	}
 }
 
-// readBook reads a book, with the times of last use of the one before.
-func (a *Access) readBook(old *book) (*book, error) {
+// readAccounts reads the accounts, and keeps the times of last use of the previous state.
+func (a *Access) readAccounts(old *accounts) (*accounts, error) {
 	b, err := publish.Read(a.pub, readRows)
 	if err != nil {
 		return nil, fmt.Errorf("read tokens and users: %w", err)
@@ -126,9 +133,9 @@ func (a *Access) readBook(old *book) (*book, error) {
 	return b, nil
 }
 
-// readRows reads a book without the times of last use.
-func readRows(v store.View) (*book, error) {
-	b := &book{tokens: map[string]*tokenEntry{}, users: map[string]userRow{}, userIDs: map[string]string{},
+// readRows reads the accounts without the times of last use.
+func readRows(v store.View) (*accounts, error) {
+	b := &accounts{tokens: map[string]*tokenEntry{}, users: map[string]userRow{}, userIDs: map[string]string{},
 		projects: map[string]Project{}, projectIDs: map[string]string{}, ended: map[string]time.Time{}}
 	tokens, err := store.ObjectsOf[tokenRow](v, store.KindToken)
 	for _, t := range tokens {
@@ -155,7 +162,7 @@ func readRows(v store.View) (*book, error) {
 	return b, errors.Join(err, err2, err3, err4, err5)
 }
 
-// change commits fn and reads the book again, so that the change holds when change returns.
+// change commits fn and reads the accounts again, so that the change is in effect when change returns.
 func (a *Access) change(ctx context.Context, actor store.Actor, fn func(*publish.Tx) error) error {
 	if err := a.pub.Commit(ctx, actor, fn); err != nil {
 		return err
@@ -163,11 +170,11 @@ func (a *Access) change(ctx context.Context, actor store.Actor, fn func(*publish
 	return a.reload()
 }
 
-// useInterval is how often the times of last use are written: coarse, because a commit per request would cost more than
-// the request.
+// useInterval is how often the times of last use are written. It is coarse, because a commit for each request would
+// cost more than the request.
 const useInterval = 5 * time.Minute
 
-// Run writes down, now and then, when tokens were last used, until ctx ends.
+// Run stores the times of last use of tokens every useInterval, until ctx ends.
 func (a *Access) Run(ctx context.Context) error {
 	tick := time.NewTicker(useInterval)
 	defer tick.Stop()
@@ -175,7 +182,7 @@ func (a *Access) Run(ctx context.Context) error {
 		select {
 		case <-tick.C:
 			if err := a.writeUses(ctx); err != nil && ctx.Err() == nil {
-				a.opts.Log.Warn("last use of tokens not written", "error", err)
+				a.opts.Log.Warn("the last use of tokens was not written", "error", err)
 			}
 		case <-ctx.Done():
 			return nil
@@ -185,7 +192,7 @@ func (a *Access) Run(ctx context.Context) error {
 
 func (a *Access) writeUses(ctx context.Context) error {
 	used := map[string]time.Time{}
-	for id, t := range a.book.Load().tokens {
+	for id, t := range a.accounts.Load().tokens {
 		if s := t.used.Load(); s > 0 && s != t.LastUsed.Unix() {
 			used[id] = time.Unix(s, 0).UTC()
 		}

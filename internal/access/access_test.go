@@ -18,12 +18,12 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// cheap makes hashing fast; what is tested does not depend on the cost.
+// cheap makes hashing fast. The tests do not depend on the cost.
 var cheap = HashParams{Memory: 64, Passes: 1, Lanes: 1}
 
 var tester = store.Actor{Who: "test", API: "test"}
 
-// start opens a store in dir, a running publisher and an Access on it. The returned func stops all of it.
+// start opens a store in dir, runs a publisher, and opens an Access on it. The returned function stops all of them.
 func start(t testing.TB, dir string, opts Options) (*Access, func()) {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(dir, "store.db"), boltstore.Options{})
@@ -55,7 +55,7 @@ func startOn(t testing.TB, st store.Store, opts Options) (*Access, func()) {
 	}
 }
 
-// open is start with an admin, stopped at the end of the test.
+// open calls start, ensures an admin, and stops everything at the end of the test.
 func open(t testing.TB) (a *Access, admin string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestAuthenticateToken(t *testing.T) {
 	other := tokenPrefix + tok.ID + "_" + strings.Repeat("a", 52)
 	tests := []struct {
 		name, text string
-		want       string // role; empty: denied
+		want       string // role; empty means denied
 	}{
 		{"admin", admin, RoleAdmin},
 		{"member", text, RoleMember},
@@ -128,7 +128,7 @@ func TestAuthenticateToken(t *testing.T) {
 				t.Fatalf("Authenticate = %+v, %v; want role %q", p, err, tt.want)
 			}
 			if err != nil && tt.text != "" && strings.Contains(err.Error(), tt.text) {
-				t.Errorf("the error tells the token: %v", err)
+				t.Errorf("the error contains the token: %v", err)
 			}
 		})
 	}
@@ -137,11 +137,12 @@ func TestAuthenticateToken(t *testing.T) {
 func TestTokenExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := open(t)
-		text, _ := newToken(t, a, TokenSpec{Name: "short", Project: "admin", Role: RoleReader, Expires: time.Now().Add(10 * time.Minute)})
+		text, _ := newToken(t, a, TokenSpec{Name: "short", Project: "admin", Role: RoleReader,
+			Expires: time.Now().Add(10 * time.Minute)})
 		p := must[Principal](t)(a.Authenticate(text))
 		session, sp, err := a.Issue(p, "", "token")
 		if err != nil || !sp.Expires.Equal(p.Expires) {
-			t.Fatalf("Issue = %v until %v, want until the token's end %v", err, sp.Expires, p.Expires)
+			t.Fatalf("Issue = %v until %v, want until the token expires at %v", err, sp.Expires, p.Expires)
 		}
 		time.Sleep(10*time.Minute - time.Second)
 		must[Principal](t)(a.Authenticate(text))
@@ -164,7 +165,7 @@ func TestDeadTokensAreForgotten(t *testing.T) {
 		}
 		newToken(t, a, TokenSpec{Name: "b", Project: "admin", Role: RoleReader})
 		if n := len(a.Tokens()); n != 3 {
-			t.Fatalf("%d tokens listed, want 3: a revoked one stays to be seen", n)
+			t.Fatalf("%d tokens listed, want 3: a revoked token stays in the list", n)
 		}
 		time.Sleep(forgetAfter + time.Hour)
 		newToken(t, a, TokenSpec{Name: "c", Project: "admin", Role: RoleReader})
@@ -222,7 +223,8 @@ func TestCreateRefuses(t *testing.T) {
 			return err
 		}},
 		{"token of the past", "expires", func() error {
-			_, _, err := a.CreateToken(ctx, tester, TokenSpec{Name: "x", Project: "admin", Role: RoleAdmin, Expires: time.Unix(1, 0)})
+			_, _, err := a.CreateToken(ctx, tester,
+				TokenSpec{Name: "x", Project: "admin", Role: RoleAdmin, Expires: time.Unix(1, 0)})
 			return err
 		}},
 		{"short password", "password", func() error {
@@ -230,7 +232,8 @@ func TestCreateRefuses(t *testing.T) {
 			return err
 		}},
 		{"token as password", "password", func() error {
-			_, err := a.CreateUser(ctx, tester, UserSpec{"u", tokenPrefix + strings.Repeat("a", 16) + "_" + strings.Repeat("a", 52), "admin", RoleReader})
+			_, err := a.CreateUser(ctx, tester, UserSpec{"u",
+				tokenPrefix + strings.Repeat("a", 16) + "_" + strings.Repeat("a", 52), "admin", RoleReader})
 			return err
 		}},
 		{"long project name", "name", func() error {
@@ -273,7 +276,8 @@ func TestDeleteProject(t *testing.T) {
 	_, tok := newToken(t, a, TokenSpec{Name: "ci", Project: "edge", Role: RoleMember})
 	refused := func(why string) {
 		t.Helper()
-		if err := a.DeleteProject(t.Context(), tester, p.ID); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), why) {
+		if err := a.DeleteProject(t.Context(), tester, p.ID); !errors.Is(err, ErrInUse) ||
+			!strings.Contains(err.Error(), why) {
 			t.Fatalf("DeleteProject = %v, want ErrInUse by %s", err, why)
 		}
 	}
@@ -337,10 +341,10 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 }
 
-// lateStore does something between the reading of rows and their use.
+// lateStore calls a function between reading rows and using them.
 type lateStore struct {
 	store.Store
-	late func() // once
+	late func() // called once
 }
 
 // View implements store.Store.
@@ -353,8 +357,9 @@ func (s *lateStore) View(fn func(store.Reader) error) error {
 	return err
 }
 
-// TestOlderBook checks that a book does not replace a newer one: the token that it does not have yet stays valid.
-func TestOlderBook(t *testing.T) {
+// TestOlderAccounts checks that an older state of the accounts does not replace a newer one: a token that only the
+// newer state has must stay valid.
+func TestOlderAccounts(t *testing.T) {
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "store.db"), boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)

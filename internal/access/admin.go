@@ -12,32 +12,34 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// AdminFile is the name of the file in the data directory that holds the first token.
+// AdminFile is the name of the file in the data directory that has the first token.
 const AdminFile = "admin.token"
 
-// adminName is the name of the first project and of its token, and so the user name that goes with it.
+// adminName is the name of the first project and of its token. It is also the user name to log in with the token.
 const adminName = "admin"
 
 var startActor = store.Actor{Who: "nameplane", API: "start"}
 
-// EnsureAdmin sees to it that somebody can manage the server. Whoever owns the data directory owns the server, so the
-// file in it is believed, unless the store knows better:
+// EnsureAdmin ensures that the server has an admin. The owner of the data directory is the owner of the server, so
+// EnsureAdmin trusts the token file in it, unless the store has an admin:
 //
-//   - no file, no admin in the store: the first start. A token is made and written to DIR/admin.token.
-//   - the file holds a token that the store does not know, and the store has no admin: a first start that was cut off, or
-//     a new store. The token in the file becomes the admin token.
-//   - the file holds a dead token, and the store has no admin any more: a new token replaces it.
-//   - an admin exists: nothing is changed. When the file holds another or a dead token, that is logged.
-//   - the file holds no token at all: an error, because it may be somebody's mistake and is not ours to overwrite.
+//   - No file and no admin in the store: this is the first start. EnsureAdmin creates a token and writes it to
+//     DIR/admin.token.
+//   - The file has a token that is not in the store, and the store has no admin: the first start was interrupted, or
+//     the store is new. The token in the file becomes the admin token.
+//   - The file has an expired or revoked token, and the store no longer has an admin: a new token replaces it.
+//   - An admin exists: EnsureAdmin changes nothing. It logs a warning when the token in the file is not valid.
+//   - The file has no token at all: EnsureAdmin returns an error. The file may be a mistake of the owner, and must not
+//     be overwritten.
 //
-// The token itself is never logged.
+// EnsureAdmin never logs the token itself.
 func (a *Access) EnsureAdmin(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, AdminFile)
 	id, secret, err := readToken(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	b := a.book.Load()
+	b := a.accounts.Load()
 	known := b.tokens[id]
 	switch {
 	case b.hasAdmin(""):
@@ -54,11 +56,12 @@ func (a *Access) EnsureAdmin(ctx context.Context, dir string) error {
 	return a.newAdmin(ctx, dir)
 }
 
-// newAdmin makes an admin token and writes it to DIR/admin.token, in place of what is there. It is the way back in for
-// the owner of the data directory when all tokens are lost.
+// newAdmin creates an admin token and writes it to DIR/admin.token, replacing the file. With it, the owner of the data
+// directory regains access when all tokens are lost.
 func (a *Access) newAdmin(ctx context.Context, dir string) error {
 	id, secret := random(tokenIDSize), random(tokenSecretSize)
-	// The file first: when we are cut off in between, the next start finds a token to adopt, not one that nobody knows.
+	// Write the file first: after an interruption here, the next start adopts the token in the file. In the other order,
+	// the store could have a token that nobody knows.
 	if err := writeToken(filepath.Join(dir, AdminFile), tokenPrefix+id+"_"+secret+"\n"); err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func (a *Access) newAdmin(ctx context.Context, dir string) error {
 	return a.adopt(ctx, id, secret)
 }
 
-// adopt makes an admin token of a known secret, and the admin project when there is none.
+// adopt stores an admin token with a given secret, and creates the admin project when there is none.
 func (a *Access) adopt(ctx context.Context, id, secret string) error {
 	return a.change(ctx, startActor, func(tx *publish.Tx) error {
 		project, err := projectByName(tx, adminName)
@@ -92,8 +95,8 @@ func projectByName(tx *publish.Tx, name string) (Project, error) {
 	return Project{}, errors.Join(err, store.ErrNotFound)
 }
 
-// hasAdmin reports whether there is an admin other than the token or user with this id.
-func (b *book) hasAdmin(except string) bool {
+// hasAdmin reports whether there is an admin other than the token or user with this ID.
+func (b *accounts) hasAdmin(except string) bool {
 	for id, t := range b.tokens {
 		if id != except && t.Role == RoleAdmin && t.live(now()) {
 			return true
@@ -114,14 +117,15 @@ func readToken(path string) (id, secret string, err error) {
 	}
 	id, secret, ok := parseToken(strings.TrimSpace(string(f)))
 	if !ok {
-		return "", "", fmt.Errorf("%s does not hold a token (np_...): move it away, and a new one is written when it is needed", path)
+		return "", "", fmt.Errorf("%s does not contain a token (np_...): move it away; nameplane writes a new one if needed",
+			path)
 	}
 	return id, secret, nil
 }
 
-// writeToken replaces a file by one that only its owner reads, whole or not at all.
+// writeToken atomically replaces a file with one that only its owner can read.
 func writeToken(path, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".admin.token-*") // with mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".admin.token-*") // creates it with mode 0600
 	if err != nil {
 		return fmt.Errorf("write the admin token: %w", err)
 	}
@@ -147,7 +151,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	// Some file systems cannot sync a directory, and keep names in order by themselves.
+	// Some file systems do not support syncing a directory, and order directory changes themselves.
 	_ = d.Sync()
 	return d.Close()
 }

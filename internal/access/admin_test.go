@@ -21,7 +21,8 @@ func TestEnsureAdmin(t *testing.T) {
 	}{
 		{"first start", func(*testing.T, *Access, string) {}, func(t *testing.T, a *Access, dir string, err error) {
 			info := must[os.FileInfo](t)(os.Stat(filepath.Join(dir, AdminFile)))
-			if p := must[Principal](t)(a.Authenticate(adminToken(t, dir))); p.Role != RoleAdmin || p.Project.Name != "admin" || info.Mode() != 0o600 {
+			if p := must[Principal](t)(a.Authenticate(adminToken(t, dir))); p.Role != RoleAdmin || p.Project.Name != "admin" ||
+				info.Mode() != 0o600 {
 				t.Errorf("first start made %+v with mode %v", p, info.Mode())
 			}
 		}, "admin token written"},
@@ -46,7 +47,8 @@ func TestEnsureAdmin(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, func(t *testing.T, a *Access, dir string, err error) {
-			if _, serr := os.Stat(filepath.Join(dir, AdminFile)); !errors.Is(serr, os.ErrNotExist) || len(a.Tokens()) != 1 || err != nil {
+			if _, serr := os.Stat(filepath.Join(dir, AdminFile)); !errors.Is(serr, os.ErrNotExist) || len(a.Tokens()) != 1 ||
+				err != nil {
 				t.Errorf("file: %v, tokens: %d, err: %v", serr, len(a.Tokens()), err)
 			}
 		}, ""},
@@ -80,7 +82,7 @@ func TestEnsureAdmin(t *testing.T) {
 				t.Errorf("log %q, want %q in it", log.String(), tt.log)
 			}
 			if _, secret, ok := parseToken(adminTokenOr(dir)); ok && strings.Contains(log.String(), secret) {
-				t.Error("the log holds the secret")
+				t.Error("the log contains the secret")
 			}
 		})
 	}
@@ -106,7 +108,8 @@ func TestDeadAdminFileIsReplaced(t *testing.T) {
 		if err := a.EnsureAdmin(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
-		text, _ := newToken(t, a, TokenSpec{Name: "brief", Project: "admin", Role: RoleAdmin, Expires: time.Now().Add(time.Hour)})
+		text, _ := newToken(t, a, TokenSpec{Name: "brief", Project: "admin", Role: RoleAdmin,
+			Expires: time.Now().Add(time.Hour)})
 		p := must[Principal](t)(a.Authenticate(adminToken(t, dir)))
 		if err := a.RevokeToken(t.Context(), tester, p.ID); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 
 func TestAppToken(t *testing.T) {
 	a, _ := open(t)
-	text, tok := newToken(t, a, TokenSpec{Name: "camera", Project: "admin", Role: RoleApp, App: "5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f"})
+	text, tok := newToken(t, a, TokenSpec{Name: "camera", Project: "admin", Role: RoleApp,
+		App: "5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f"})
 	p := must[Principal](t)(a.Authenticate(text))
 	if p.Role != RoleApp || p.App != "5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f" || tok.App != p.App {
 		t.Errorf("Authenticate = %+v of %+v, want the application's", p, tok)
@@ -51,7 +52,8 @@ func TestTokenRoles(t *testing.T) {
 		})
 	}
 	for _, role := range []string{RoleApp, RolePlatform} {
-		_, err := a.CreateUser(t.Context(), tester, UserSpec{Name: "u", Password: "correct horse", Project: "admin", Role: role})
+		_, err := a.CreateUser(t.Context(), tester,
+			UserSpec{Name: "u", Password: "correct horse", Project: "admin", Role: role})
 		if bad := (*zone.InvalidError)(nil); !errors.As(err, &bad) || bad.Field != "role" {
 			t.Errorf("a user with the role %s: %v, want an error of field role", role, err)
 		}

@@ -13,30 +13,30 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// IssuerConfig says whose JWTs are taken as the word that a caller is an application instance.
+// IssuerConfig configures an issuer whose JWTs prove that a client is an application instance.
 type IssuerConfig struct {
-	Issuer string // the claim iss, octet by octet
-	Keys   string // file of the issuer's public keys: PEM, or a JWKS
+	Issuer string // value of the claim iss; compared exactly
+	Keys   string // file with the issuer's public keys: PEM or JWKS
 
-	// Audience must be one of the claim aud. When it is empty, a JWT that has an audience is refused: it was issued for
-	// somebody, and nobody has said that we are that (RFC 7519 §4.1.3).
+	// Audience must be in the claim aud. When Audience is empty, a JWT with an audience is refused: it was issued for
+	// somebody, and the configuration does not say that this server is meant (RFC 7519 §4.1.3).
 	Audience string
 
-	Algorithms []string      // of Algorithms; default all of them
-	Claim      string        // holds the id of the application instance; default sub
-	Leeway     time.Duration // how far the clocks may differ
+	Algorithms []string      // subset of Algorithms; default all of them
+	Claim      string        // claim that has the ID of the application instance; default sub
+	Leeway     time.Duration // accepted difference between the clocks
 }
 
-// Algorithms are the signatures that can be taken. What is not public key cryptography is not among them, nor is "none": with
-// those, whoever can verify could also sign.
+// Algorithms lists the supported signature algorithms. They are all public-key algorithms. With "none" or an HMAC,
+// every party that can verify a JWT could also sign one.
 var Algorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 
-// Issuers know JWTs of some issuers.
+// Issuers authenticates the JWTs of the configured issuers.
 type Issuers struct {
-	now atomic.Pointer[map[string]*issuer] // by name
+	now atomic.Pointer[map[string]*issuer] // issuers by name
 }
 
-// issuer is one issuer with its keys as the file last had them.
+// issuer is one issuer with the keys that were last read from its file.
 type issuer struct {
 	IssuerConfig
 	keys   []publicKey
@@ -54,7 +54,8 @@ func OpenIssuers(configs []IssuerConfig) (*Issuers, error) {
 	return is, nil
 }
 
-// Prepare reads issuers and their keys anew. They hold once apply is called; on an error everything stays as it is.
+// Prepare reads the configurations and keys of all issuers again. They take effect when apply is called. After an
+// error, everything stays as it is.
 func (is *Issuers) Prepare(configs []IssuerConfig) (apply func(), err error) {
 	next := map[string]*issuer{}
 	for _, c := range configs {
@@ -63,7 +64,7 @@ func (is *Issuers) Prepare(configs []IssuerConfig) (apply func(), err error) {
 			return nil, fmt.Errorf("JWT issuer %q: %w", c.Issuer, err)
 		}
 		if next[c.Issuer] != nil {
-			return nil, fmt.Errorf("JWT issuer %q: is there twice", c.Issuer)
+			return nil, fmt.Errorf("JWT issuer %q is configured twice", c.Issuer)
 		}
 		next[c.Issuer] = i
 	}
@@ -77,7 +78,7 @@ func newIssuer(c IssuerConfig) (*issuer, error) {
 	}
 	for _, a := range c.Algorithms {
 		if !slices.Contains(Algorithms, a) {
-			return nil, &zone.InvalidError{Field: "algorithms", Reason: "must be of " + strings.Join(Algorithms, ", ")}
+			return nil, &zone.InvalidError{Field: "algorithms", Reason: "must be among " + strings.Join(Algorithms, ", ")}
 		}
 	}
 	keys, err := readKeys(c.Keys)
@@ -92,19 +93,20 @@ func newIssuer(c IssuerConfig) (*issuer, error) {
 	return &issuer{c, keys, jwt.NewParser(opts...)}, nil
 }
 
-// maxJWT bounds what is read of somebody who is not known yet. The largest that identity providers make are some 4 KiB.
+// maxJWT bounds what is parsed for a client that is not authenticated yet. The largest JWTs of identity providers have
+// about 4 KiB.
 const maxJWT = 8 << 10
 
-// IsJWT reports whether a text has the form of a signed JWT. Tokens have no dots, and sessions have one.
+// IsJWT reports whether a text has the form of a signed JWT, with two dots. Tokens have no dots, and sessions have one.
 func IsJWT(text string) bool { return strings.Count(text, ".") == 2 }
 
-// Authenticate says which application instance shows this JWT, or returns ErrDenied.
+// Authenticate returns the application instance that presents this JWT, or ErrDenied.
 func (is *Issuers) Authenticate(text string) (Principal, error) {
 	if len(text) > maxJWT {
-		return Principal{}, fmt.Errorf("JWT of %d octets: %w", len(text), ErrDenied)
+		return Principal{}, fmt.Errorf("JWT of %d bytes: %w", len(text), ErrDenied)
 	}
 	claims := jwt.MapClaims{}
-	// Nothing of this is believed but which keys to check it with.
+	// The claims are not verified yet. They are used only to select the issuer.
 	if _, _, err := jwt.NewParser().ParseUnverified(text, claims); err != nil {
 		return Principal{}, fmt.Errorf("JWT cannot be read: %w", ErrDenied)
 	}
@@ -122,11 +124,12 @@ func (i *issuer) authenticate(text string) (Principal, error) {
 		return Principal{}, fmt.Errorf("JWT of %s: %v: %w", i.Issuer, err, ErrDenied)
 	}
 	if claims["aud"] != nil && i.Audience == "" {
-		return Principal{}, fmt.Errorf("JWT of %s is for an audience, and none is configured: %w", i.Issuer, ErrDenied)
+		return Principal{}, fmt.Errorf("JWT of %s has an audience, and none is configured: %w", i.Issuer, ErrDenied)
 	}
 	app, _ := claims[i.Claim].(string)
 	if !validApp(app) {
-		return Principal{}, fmt.Errorf("JWT of %s: claim %s holds no id of an application instance: %w", i.Issuer, i.Claim, ErrDenied)
+		return Principal{}, fmt.Errorf("JWT of %s: claim %s is not the ID of an application instance: %w", i.Issuer,
+			i.Claim, ErrDenied)
 	}
 	p := Principal{Kind: kindJWT, ID: app, Name: app, Role: RoleApp, App: app}
 	if t, err := claims.GetIssuedAt(); err == nil && t != nil {
@@ -138,10 +141,10 @@ func (i *issuer) authenticate(text string) (Principal, error) {
 	return p, nil
 }
 
-// keysFor are the keys that may have signed a JWT.
+// keysFor returns the keys that may have signed a JWT.
 func (i *issuer) keysFor(t *jwt.Token) (any, error) {
 	if t.Header["crit"] != nil {
-		return nil, fmt.Errorf("header crit names what we do not know") // RFC 7515 §4.1.11
+		return nil, fmt.Errorf("the crit header lists an unknown extension") // RFC 7515 §4.1.11
 	}
 	kid, _ := t.Header["kid"].(string)
 	var set jwt.VerificationKeySet

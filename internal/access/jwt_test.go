@@ -26,7 +26,7 @@ import (
 
 const someIssuer = "https://idp.example.org/edge"
 
-// signers are one key of each kind, made once: RSA keys take a while.
+// signers returns one key of each kind, generated once, because RSA keys take a while.
 var signers = sync.OnceValue(func() map[string]crypto.Signer {
 	r, err := rsa.GenerateKey(rand.Reader, 2048)
 	e, err2 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +60,7 @@ func allPublic(t testing.TB) string {
 	return keyPEM(t, signers()["RS256"].Public(), signers()["ES256"].Public(), signers()["EdDSA"].Public())
 }
 
-// goodClaims are of a JWT that is taken; change makes another of it.
+// goodClaims returns claims of a valid JWT, with some of them changed.
 func goodClaims(change map[string]any) jwt.MapClaims {
 	c := jwt.MapClaims{"iss": someIssuer, "sub": "app-1", "exp": time.Now().Add(time.Minute).Unix()}
 	for k, v := range change {
@@ -85,7 +85,8 @@ func signed(t testing.TB, alg string, claims jwt.MapClaims, header map[string]an
 func TestJWT(t *testing.T) {
 	is := must[*Issuers](t)(OpenIssuers([]IssuerConfig{
 		{Issuer: someIssuer, Keys: keyFile(t, allPublic(t)), Leeway: 30 * time.Second},
-		{Issuer: "ours", Keys: keyFile(t, allPublic(t)), Audience: "nameplane", Claim: "client_id", Algorithms: []string{"ES256"}},
+		{Issuer: "ours", Keys: keyFile(t, allPublic(t)), Audience: "nameplane", Claim: "client_id",
+			Algorithms: []string{"ES256"}},
 	}))
 	hour := time.Now().Add(-time.Hour).Unix()
 	tests := []struct {
@@ -93,7 +94,7 @@ func TestJWT(t *testing.T) {
 		alg    string
 		claims map[string]any
 		header map[string]any
-		app    string // empty: denied
+		app    string // empty means denied
 	}{
 		{"RS256", "RS256", nil, nil, "app-1"},
 		{"PS256", "PS256", nil, nil, "app-1"},
@@ -113,11 +114,13 @@ func TestJWT(t *testing.T) {
 		{"subject that is a path", "ES256", map[string]any{"sub": "../app-2"}, nil, ""},
 		{"for another audience", "ES256", map[string]any{"aud": "billing"}, nil, ""},
 		{"critical header", "ES256", nil, map[string]any{"crit": []string{"b64"}}, ""},
-		{"audience and claim", "ES256", map[string]any{"iss": "ours", "aud": []string{"x", "nameplane"}, "client_id": "app-2"}, nil, "app-2"},
+		{"audience and claim", "ES256", map[string]any{"iss": "ours", "aud": []string{"x", "nameplane"},
+			"client_id": "app-2"}, nil, "app-2"},
 		{"audience missing", "ES256", map[string]any{"iss": "ours", "client_id": "app-2"}, nil, ""},
 		{"wrong audience", "ES256", map[string]any{"iss": "ours", "aud": "nameplane2", "client_id": "app-2"}, nil, ""},
 		{"claim missing", "ES256", map[string]any{"iss": "ours", "aud": "nameplane"}, nil, ""},
-		{"algorithm not allowed here", "EdDSA", map[string]any{"iss": "ours", "aud": "nameplane", "client_id": "app-2"}, nil, ""},
+		{"algorithm not allowed here", "EdDSA", map[string]any{"iss": "ours", "aud": "nameplane", "client_id": "app-2"}, nil,
+			""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,7 +128,7 @@ func TestJWT(t *testing.T) {
 			p, err := is.Authenticate(text)
 			if tt.app == "" {
 				if !errors.Is(err, ErrDenied) || strings.Contains(err.Error(), text[len(text)-20:]) {
-					t.Errorf("Authenticate = %+v, %v; want denied, without the JWT in the words", p, err)
+					t.Errorf("Authenticate = %+v, %v; want denied, without the JWT in the error", p, err)
 				}
 				return
 			}
@@ -136,14 +139,15 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// TestForgedJWT tries what has fooled verifiers before.
+// TestForgedJWT tries known attacks on verifiers.
 func TestForgedJWT(t *testing.T) {
 	public := allPublic(t)
 	is := must[*Issuers](t)(OpenIssuers([]IssuerConfig{{Issuer: someIssuer, Keys: keyFile(t, public)}}))
 	hmac := func(secret string) string {
 		return must[string](t)(jwt.NewWithClaims(jwt.SigningMethodHS256, goodClaims(nil)).SignedString([]byte(secret)))
 	}
-	none := must[string](t)(jwt.NewWithClaims(jwt.SigningMethodNone, goodClaims(nil)).SignedString(jwt.UnsafeAllowNoneSignatureType))
+	none := must[string](t)(jwt.NewWithClaims(jwt.SigningMethodNone,
+		goodClaims(nil)).SignedString(jwt.UnsafeAllowNoneSignatureType))
 	good := signed(t, "ES256", goodClaims(nil), nil)
 	parts := strings.Split(good, ".")
 	body := must[[]byte](t)(json.Marshal(goodClaims(map[string]any{"sub": "app-2"})))
@@ -156,7 +160,8 @@ func TestForgedJWT(t *testing.T) {
 		{"other claims", parts[0] + "." + base64.RawURLEncoding.EncodeToString(body) + "." + parts[2]},
 		{"no signature", parts[0] + "." + parts[1] + "."},
 		{"another key", must[string](t)(jwt.NewWithClaims(jwt.SigningMethodES256, goodClaims(nil)).SignedString(other))},
-		{"other hash", must[string](t)(jwt.NewWithClaims(jwt.SigningMethodRS512, goodClaims(nil)).SignedString(signers()["RS256"]))},
+		{"other hash", must[string](t)(jwt.NewWithClaims(jwt.SigningMethodRS512,
+			goodClaims(nil)).SignedString(signers()["RS256"]))},
 		{"four parts", good + "." + parts[2]},
 		{"empty", ""},
 		{"dots", ".."},
@@ -175,14 +180,15 @@ func TestForgedJWT(t *testing.T) {
 	}
 }
 
-// jwksOf is a JWKS of the keys of signers, and of one for encryption.
+// jwksOf returns a JWKS of the keys of signers and of an encryption key.
 func jwksOf(t testing.TB) string {
 	t.Helper()
 	b64 := base64.RawURLEncoding.EncodeToString
 	r := signers()["RS256"].Public().(*rsa.PublicKey)
 	e := must[[]byte](t)(signers()["ES256"].Public().(*ecdsa.PublicKey).Bytes())
 	set := map[string]any{"keys": []map[string]string{
-		{"kty": "RSA", "kid": "r", "use": "sig", "alg": "PS256", "n": b64(r.N.Bytes()), "e": b64(big.NewInt(int64(r.E)).Bytes())},
+		{"kty": "RSA", "kid": "r", "use": "sig", "alg": "PS256", "n": b64(r.N.Bytes()),
+			"e": b64(big.NewInt(int64(r.E)).Bytes())},
 		{"kty": "EC", "kid": "e", "crv": "P-256", "x": b64(e[1:33]), "y": b64(e[33:])},
 		{"kty": "OKP", "kid": "d", "crv": "Ed25519", "x": b64(signers()["EdDSA"].Public().(ed25519.PublicKey))},
 		{"kty": "RSA", "kid": "enc", "use": "enc", "n": "AQ", "e": "AQAB"},
@@ -199,7 +205,7 @@ func TestJWKS(t *testing.T) {
 		ok       bool
 	}{
 		{"PS256", "r", true}, {"ES256", "e", true}, {"EdDSA", "d", true}, {"ES256", "", true},
-		{"RS256", "r", false}, // the key says what it is for
+		{"RS256", "r", false}, // the key is for PS256 only
 		{"ES256", "d", false}, {"ES256", "enc", false}, {"ES256", "gone", false},
 	}
 	for _, tt := range tests {
@@ -208,7 +214,7 @@ func TestJWKS(t *testing.T) {
 			header = nil
 		}
 		if _, err := is.Authenticate(signed(t, tt.alg, goodClaims(nil), header)); (err == nil) != tt.ok {
-			t.Errorf("%s with kid %q: %v, want it taken: %v", tt.alg, tt.kid, err, tt.ok)
+			t.Errorf("%s with kid %q: %v, want accepted: %v", tt.alg, tt.kid, err, tt.ok)
 		}
 	}
 }
@@ -216,21 +222,22 @@ func TestJWKS(t *testing.T) {
 func TestKeyFiles(t *testing.T) {
 	weak := must[*rsa.PrivateKey](t)(rsa.GenerateKey(rand.Reader, 1024))
 	p384 := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
-	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must[[]byte](t)(x509.MarshalPKCS8PrivateKey(p384))})
+	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY",
+		Bytes: must[[]byte](t)(x509.MarshalPKCS8PrivateKey(p384))})
 	one := keyPEM(t, signers()["ES256"].Public())
 	tests := []struct{ name, text, want string }{
-		{"empty", "", "holds no public key"},
-		{"words", "secret words", "holds no public key"},
-		{"no keys", `{"keys":[]}`, "holds no public key"},
+		{"empty", "", "no usable public key"},
+		{"words", "secret words", "no usable public key"},
+		{"no keys", `{"keys":[]}`, "no usable public key"},
 		{"not a JWKS", `{"keys":7}`, "is not a JWKS"},
-		{"only symmetric", `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`, "holds no public key"},
-		{"private key", string(private), "holds a private key"},
-		{"private JWK", `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AQ","d":"c2VjcmV0"}]}`, "holds a private key"},
+		{"only symmetric", `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`, "no usable public key"},
+		{"private key", string(private), "contains a private key"},
+		{"private JWK", `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AQ","d":"c2VjcmV0"}]}`, "contains a private key"},
 		{"weak RSA", keyPEM(t, weak.Public()), "RSA key of 1024 bits"},
-		{"other curve", keyPEM(t, p384.Public()), "another kind"},
+		{"other curve", keyPEM(t, p384.Public()), "not RSA, P-256 or Ed25519"},
 		{"off the curve", `{"keys":[{"kty":"EC","crv":"P-256","x":"AQ","y":"AQ"}]}`, "key"},
 		{"not base64", `{"keys":[{"kty":"RSA","n":"!","e":"AQAB"}]}`, "n is not base64url"},
-		{"short Ed25519", `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AQ"}]}`, "32 octets"},
+		{"short Ed25519", `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AQ"}]}`, "32 bytes"},
 		{"exponent", `{"keys":[{"kty":"RSA","n":"AQ","e":"AQABAQAB"}]}`, "e must be"},
 		{"damaged PEM", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "keys"},
 		{"many", strings.Repeat(one, maxKeys+1), "more than 32"},
@@ -244,7 +251,8 @@ func TestKeyFiles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := OpenIssuers([]IssuerConfig{{Issuer: someIssuer, Keys: filepath.Join(t.TempDir(), "none")}}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenIssuers([]IssuerConfig{{Issuer: someIssuer,
+		Keys: filepath.Join(t.TempDir(), "none")}}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	_, err := OpenIssuers([]IssuerConfig{{Issuer: someIssuer, Keys: keyFile(t, one), Algorithms: []string{"HS256"}}})
@@ -253,11 +261,12 @@ func TestKeyFiles(t *testing.T) {
 	}
 	twice := IssuerConfig{Issuer: someIssuer, Keys: keyFile(t, one)}
 	if _, err := OpenIssuers([]IssuerConfig{twice, twice}); err == nil {
-		t.Error("an issuer was taken twice")
+		t.Error("an issuer was accepted twice")
 	}
 }
 
-// TestIssuersReload swaps the keys: what they signed before is denied from then on, and a bad file changes nothing.
+// TestIssuersReload replaces the keys. JWTs of the old keys must be denied from then on, and a bad file must change
+// nothing.
 func TestIssuersReload(t *testing.T) {
 	file := keyFile(t, keyPEM(t, signers()["ES256"].Public()))
 	configs := []IssuerConfig{{Issuer: someIssuer, Keys: file}}
@@ -266,7 +275,7 @@ func TestIssuersReload(t *testing.T) {
 	expect := func(when string, text string, ok bool) {
 		t.Helper()
 		if _, err := is.Authenticate(text); (err == nil) != ok {
-			t.Errorf("%s: %v, want it taken: %v", when, err, ok)
+			t.Errorf("%s: %v, want accepted: %v", when, err, ok)
 		}
 	}
 	write := func(text string) {
@@ -277,7 +286,7 @@ func TestIssuersReload(t *testing.T) {
 	}
 	write("rubbish")
 	if apply, err := is.Prepare(configs); err == nil || apply != nil {
-		t.Error("a bad file was taken")
+		t.Error("a bad file was accepted")
 	}
 	expect("after a bad file", old, true)
 	write(keyPEM(t, signers()["EdDSA"].Public()))
@@ -292,7 +301,7 @@ func TestJWTEnds(t *testing.T) {
 	file := keyFile(t, allPublic(t))
 	synctest.Test(t, func(t *testing.T) {
 		is := must[*Issuers](t)(OpenIssuers([]IssuerConfig{{Issuer: someIssuer, Keys: file, Leeway: 5 * time.Second}}))
-		text := signed(t, "EdDSA", goodClaims(nil), nil) // for a minute
+		text := signed(t, "EdDSA", goodClaims(nil), nil) // valid for a minute
 		time.Sleep(64 * time.Second)
 		if _, err := is.Authenticate(text); err != nil {
 			t.Errorf("within the leeway: %v", err)

@@ -17,14 +17,14 @@ import (
 	"slices"
 )
 
-// publicKey is a key that an issuer signs with.
+// publicKey is a key that verifies signatures of an issuer.
 type publicKey struct {
-	id        string // kid; empty: not said, as in PEM files
-	algorithm string // the one it is for; empty: any that its type can
+	id        string // kid; empty when not given, as in PEM files
+	algorithm string // the only algorithm of the key; empty means all that its type supports
 	key       any    // *rsa.PublicKey, *ecdsa.PublicKey of P-256, or ed25519.PublicKey
 }
 
-// verifies reports whether signatures of an algorithm can be checked with the key.
+// verifies reports whether the key can verify signatures of an algorithm.
 func (k publicKey) verifies(algorithm string) bool {
 	if k.algorithm != "" && k.algorithm != algorithm {
 		return false
@@ -42,12 +42,12 @@ func (k publicKey) verifies(algorithm string) bool {
 
 const (
 	maxKeyFile = 256 << 10
-	maxKeys    = 32 // each may be tried for a JWT that names none
+	maxKeys    = 32 // a JWT without a kid is checked with each key
 	minRSA     = 2048
 )
 
-// errPrivate is of a file that nobody should have handed out.
-var errPrivate = errors.New("holds a private key; only the issuer may have that: give its public key")
+// errPrivate reports a file that the issuer must not share.
+var errPrivate = errors.New("contains a private key, which only the issuer may have: use its public key")
 
 // readKeys reads a file of public keys: PEM (keys or certificates), or a JWKS (RFC 7517 §5).
 func readKeys(file string) ([]publicKey, error) {
@@ -56,7 +56,7 @@ func readKeys(file string) ([]publicKey, error) {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	if len(b) > maxKeyFile {
-		return nil, fmt.Errorf("keys: %s is larger than %d octets", file, maxKeyFile)
+		return nil, fmt.Errorf("keys: %s is larger than %d bytes", file, maxKeyFile)
 	}
 	var keys []publicKey
 	if text := bytes.TrimSpace(b); bytes.HasPrefix(text, []byte("{")) {
@@ -68,10 +68,11 @@ func readKeys(file string) ([]publicKey, error) {
 	case err != nil:
 		return nil, fmt.Errorf("keys: %s: %w", file, err)
 	case len(keys) == 0:
-		return nil, fmt.Errorf("keys: %s holds no public key that can be used: RSA of %d bits or more, P-256 or Ed25519, as PEM or JWKS",
+		return nil, fmt.Errorf("keys: %s has no usable public key: use RSA of %d bits or more, P-256 or Ed25519, "+
+			"as PEM or JWKS",
 			file, minRSA)
 	case len(keys) > maxKeys:
-		return nil, fmt.Errorf("keys: %s holds %d keys, more than %d", file, len(keys), maxKeys)
+		return nil, fmt.Errorf("keys: %s has %d keys, more than %d", file, len(keys), maxKeys)
 	}
 	return keys, nil
 }
@@ -95,7 +96,7 @@ func parsePEM(b []byte) (keys []publicKey, err error) {
 			continue
 		}
 		if err == nil {
-			err = strong(key)
+			err = checkKey(key)
 		}
 		if err != nil {
 			return nil, err
@@ -105,12 +106,12 @@ func parsePEM(b []byte) (keys []publicKey, err error) {
 	return keys, nil
 }
 
-// strong is an error for a key that cannot be used, or not be trusted.
-func strong(key any) error {
+// checkKey returns an error for a key that cannot be used or is too weak.
+func checkKey(key any) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
 		if k.N.BitLen() < minRSA {
-			return fmt.Errorf("holds an RSA key of %d bits; it must have %d", k.N.BitLen(), minRSA)
+			return fmt.Errorf("has an RSA key of %d bits; use %d or more", k.N.BitLen(), minRSA)
 		}
 		return nil
 	case *ecdsa.PublicKey:
@@ -120,7 +121,7 @@ func strong(key any) error {
 	case ed25519.PublicKey:
 		return nil
 	}
-	return errors.New("holds a key of another kind than RSA, P-256 or Ed25519")
+	return errors.New("has a key that is not RSA, P-256 or Ed25519")
 }
 
 // jwk is a key of a JWKS (RFC 7517 §4, RFC 7518 §6, RFC 8037 §2).
@@ -137,8 +138,8 @@ type jwk struct {
 	Private json.RawMessage `json:"d"`
 }
 
-// parseJWKS reads the keys that are for signatures that we take. Others are left out, as RFC 7517 §5 says: an issuer may have
-// keys for encryption, or newer ones, in the same file.
+// parseJWKS parses the keys of a JWKS that can verify one of Algorithms. It skips other keys, as RFC 7517 §5 says: an
+// issuer may have keys for encryption, or for newer algorithms, in the same file.
 func parseJWKS(b []byte) (keys []publicKey, err error) {
 	var set struct {
 		Keys []jwk `json:"keys"`
@@ -164,7 +165,7 @@ func parseJWKS(b []byte) (keys []publicKey, err error) {
 	return keys, nil
 }
 
-// public is the key; nil when it is of a kind that is not used here.
+// public returns the public key, or nil when its type is not supported.
 func (k jwk) public() (any, error) {
 	var n, e, x, y field
 	err := errors.Join(n.decode("n", k.N), e.decode("e", k.E), x.decode("x", k.X), y.decode("y", k.Y))
@@ -174,22 +175,22 @@ func (k jwk) public() (any, error) {
 	switch {
 	case k.Type == "RSA":
 		if len(e) == 0 || len(e) > 4 {
-			return nil, errors.New("e must be a number of 1 to 4 octets")
+			return nil, errors.New("e must be a number of 1 to 4 bytes")
 		}
 		key := &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: int(new(big.Int).SetBytes(e).Int64())}
-		return key, strong(key)
+		return key, checkKey(key)
 	case k.Type == "EC" && k.Curve == "P-256":
 		return ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, x, y))
 	case k.Type == "OKP" && k.Curve == "Ed25519":
 		if len(x) != ed25519.PublicKeySize {
-			return nil, fmt.Errorf("x must have %d octets", ed25519.PublicKeySize)
+			return nil, fmt.Errorf("x must have %d bytes", ed25519.PublicKeySize)
 		}
 		return ed25519.PublicKey(x), nil
 	}
 	return nil, nil
 }
 
-// field is a number in a JWK.
+// field is a base64url number of a JWK.
 type field []byte
 
 func (f *field) decode(name, text string) (err error) {

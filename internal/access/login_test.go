@@ -79,15 +79,17 @@ func throttleUser(t *testing.T, user string) {
 		}
 	}
 	var throttled *ThrottledError
-	if _, err := a.Password(t.Context(), local, user, "correct horse"); !errors.As(err, &throttled) || throttled.Wait != time.Second {
+	if _, err := a.Password(t.Context(), local, user, "correct horse"); !errors.As(err, &throttled) ||
+		throttled.Wait != time.Second {
 		t.Fatalf("after ten failures: %v, want a wait of 1s", err)
 	}
-	must[Principal](t)(a.Password(t.Context(), local, "admin", admin)) // tokens are not touched
+	must[Principal](t)(a.Password(t.Context(), local, "admin", admin)) // logins with tokens are not throttled
 	time.Sleep(time.Second)
 	if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.Is(err, ErrDenied) {
 		t.Fatalf("after the wait: %v, want ErrDenied", err)
 	}
-	if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.As(err, &throttled) || throttled.Wait != 2*time.Second {
+	if _, err := a.Password(t.Context(), local, user, "wrong password"); !errors.As(err, &throttled) ||
+		throttled.Wait != 2*time.Second {
 		t.Fatalf("after eleven failures: %v, want a wait of 2s", err)
 	}
 	time.Sleep(2 * time.Second)
@@ -100,11 +102,11 @@ func throttleUser(t *testing.T, user string) {
 	}
 }
 
-// TestAddressThrottle guesses the passwords of many users.
+// TestAddressThrottle guesses the passwords of many users from one address.
 func TestAddressThrottle(t *testing.T) {
 	tests := []struct {
 		from, again string
-		want        bool // throttled
+		want        bool // whether the login is throttled
 	}{
 		{"192.0.2.1", "192.0.2.1", true},
 		{"192.0.2.1", "192.0.2.2", false},
@@ -133,7 +135,8 @@ func TestAddressThrottle(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreNotKept guesses with names that fill the login's body: to count each would take a GiB.
+// TestLongNamesAreNotKept guesses with names that fill the body of a login: counting failures by such names would take
+// a GiB.
 func TestLongNamesAreNotKept(t *testing.T) {
 	a, _ := open(t)
 	long := strings.Repeat("x", 60<<10)
@@ -147,8 +150,8 @@ func TestLongNamesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestGuessesAtOnce guesses a password with as many requests at once as the server takes: no more of them are checked than
-// one after the other would be. Correct passwords that come at once are all taken.
+// TestGuessesAtOnce guesses a password with as many concurrent requests as the server takes. It must check
+// only as many passwords as for sequential requests. Correct passwords that arrive at once must all be accepted.
 func TestGuessesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := open(t)
@@ -160,7 +163,7 @@ func TestGuessesAtOnce(t *testing.T) {
 		}{
 			{"correct", "bob", "battery staple", 30, 0, 0},
 			{"wrong", "alice", "wrong password", 0, 10, 20},
-			{"wrong for many users", "", "wrong password", 0, 10, 20}, // 10 of the address are used up above
+			{"wrong for many users", "", "wrong password", 0, 10, 20}, // 10 failures of the address were counted above
 			{"correct after them", "bob", "battery staple", 0, 0, 30},
 		} {
 			results := make(chan error)
@@ -188,7 +191,7 @@ func TestGuessesAtOnce(t *testing.T) {
 				}
 			}
 			if taken != tt.taken || denied != tt.denied || waitMore != tt.waitMore {
-				t.Errorf("%s: %d taken, %d denied, %d must wait; want %d, %d, %d", tt.name, taken, denied, waitMore,
+				t.Errorf("%s: %d accepted, %d denied, %d must wait; want %d, %d, %d", tt.name, taken, denied, waitMore,
 					tt.taken, tt.denied, tt.waitMore)
 			}
 		}
@@ -211,35 +214,35 @@ func TestThrottleIsBounded(t *testing.T) {
 func TestHasherIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher(cheap)
-		if _, err := h.take(t.Context()); err != nil {
+		if _, err := h.acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		done, err := h.take(t.Context())
+		done, err := h.acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		got := make(chan error, waiting)
-		for range waiting {
+		got := make(chan error, maxWaiting)
+		for range maxWaiting {
 			go func() {
-				_, err := h.take(ctx)
+				_, err := h.acquire(ctx)
 				got <- err
 			}()
 		}
 		synctest.Wait()
-		if _, err := h.take(t.Context()); !errors.Is(err, ErrBusy) {
+		if _, err := h.acquire(t.Context()); !errors.Is(err, ErrBusy) {
 			t.Errorf("with a full queue: %v, want ErrBusy", err)
 		}
 		cancel()
-		for range waiting {
+		for range maxWaiting {
 			if err := <-got; !errors.Is(err, context.Canceled) {
-				t.Errorf("waiting when the caller left: %v", err)
+				t.Errorf("waiting when the caller canceled: %v", err)
 			}
 		}
 		done()
-		done, err = h.take(t.Context())
+		done, err = h.acquire(t.Context())
 		if err != nil {
-			t.Fatalf("places were not given back: %v", err)
+			t.Fatalf("slots were not released: %v", err)
 		}
 		done()
 	})
@@ -254,7 +257,7 @@ func TestDecodeHash(t *testing.T) {
 		strings.Replace(good, "m=64", "m=4294967295", 1), strings.Replace(good, "t=1", "t=4000000000", 1),
 		strings.Replace(good, "argon2id", "argon2i", 1), good[:60]} {
 		if _, _, _, err := decodeHash(s); err == nil {
-			t.Errorf("decodeHash(%q) took it", s)
+			t.Errorf("decodeHash(%q) accepted it", s)
 		}
 	}
 }
@@ -276,7 +279,7 @@ func FuzzAuthenticate(f *testing.F) {
 	})
 }
 
-// BenchmarkPassword is a login at the default cost.
+// BenchmarkPassword measures a login at the default cost.
 func BenchmarkPassword(b *testing.B) {
 	h := newHasher(HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1})
 	b.ReportAllocs()

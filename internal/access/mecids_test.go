@@ -7,9 +7,11 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-// TestAppIDs holds validApp against what can be the id of an application instance, so that each can have a token.
+// TestAppIDs compares validApp with the rule of package mec for IDs of application instances, so that each instance can
+// have a token.
 func TestAppIDs(t *testing.T) {
-	ids := []string{"", "a", "5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f", ".", "..", "...", "é", "a b", "a/b", `a\b`, "a\u00a0b", "a\u2028b", "\xff",
+	ids := []string{"", "a", "5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f", ".", "..", "...", "é", "a b", "a/b", `a\b`,
+		"a\u00a0b", "a\u2028b", "\xff",
 		strings.Repeat("a", 128), strings.Repeat("a", 129)}
 	for c := range rune(0x180) {
 		ids = append(ids, "x"+string(c))

@@ -12,42 +12,43 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// HashParams are the costs of argon2id. They are kept with each hash, so that changing them leaves old passwords good.
+// HashParams are the costs of argon2id. They are stored with each hash, so old passwords stay valid when the costs
+// change.
 type HashParams struct {
 	Memory uint32 // KiB
 	Passes uint32
 	Lanes  uint8
 }
 
-// ErrBusy says that too many passwords wait to be checked.
+// ErrBusy reports that too many logins wait for a password check.
 var ErrBusy = errors.New("too many logins at once")
 
 // hasher hashes passwords, a few at a time.
 type hasher struct {
 	params HashParams
-	slots  chan struct{} // one for each hash under way
-	queue  chan struct{} // one for each login under way or waiting
-	dummy  string        // what a password of nobody is compared with, so that unknown names take as long as known ones
+	slots  chan struct{} // one element for each hash in progress
+	queue  chan struct{} // one element for each login in progress or waiting
+	dummy  string        // hash to compare with for unknown users, so that they take as long as known ones
 }
 
 const (
-	// hashers is how many passwords are hashed at a time. Each takes 19 MiB, and the collector keeps as much again for
-	// a while: a storm of logins was seen at 90 MiB for the whole process, however many there were.
-	hashers = 2
+	// maxHashing is how many passwords are hashed at a time. Each takes 19 MiB, and the garbage collector keeps as much
+	// again for a while: the whole process reached 90 MiB under a storm of logins, however many there were.
+	maxHashing = 2
 
-	// waiting is how many logins may wait for a slot. At some 25 ms a hash, the last of 32 behind two slots waits half
-	// a second.
-	waiting = 32
+	// maxWaiting is how many logins may wait for a slot. At about 25 ms per hash, the last of 32 logins behind two slots
+	// waits half a second.
+	maxWaiting = 32
 )
 
 func newHasher(p HashParams) *hasher {
-	h := &hasher{params: p, slots: make(chan struct{}, hashers), queue: make(chan struct{}, hashers+waiting)}
-	h.dummy = encodeHash(p, make([]byte, 16), make([]byte, 32)) // no password is known to hash to zeros
+	h := &hasher{params: p, slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting)}
+	h.dummy = encodeHash(p, make([]byte, 16), make([]byte, 32)) // no known password has a hash of zeros
 	return h
 }
 
-// take waits for a slot, and returns how to give it back.
-func (h *hasher) take(ctx context.Context) (func(), error) {
+// acquire waits for a slot, and returns a function that releases it.
+func (h *hasher) acquire(ctx context.Context) (func(), error) {
 	select {
 	case h.queue <- struct{}{}:
 	default:
@@ -62,9 +63,9 @@ func (h *hasher) take(ctx context.Context) (func(), error) {
 	}
 }
 
-// hash is the text that is kept of a password.
+// hash returns the encoded hash of a password.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	done, err := h.take(ctx)
+	done, err := h.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +76,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	return encodeHash(p, salt, argon2.IDKey([]byte(password), salt, p.Passes, p.Memory, p.Lanes, 32)), nil
 }
 
-// checkPassword reports whether a password is the one kept as encoded. The caller holds a slot of the hasher.
+// checkPassword reports whether a password matches an encoded hash. The caller holds a slot of the hasher.
 func checkPassword(password, encoded string) (bool, error) {
 	p, salt, want, err := decodeHash(encoded)
 	if err != nil {
@@ -87,7 +88,7 @@ func checkPassword(password, encoded string) (bool, error) {
 
 var b64 = base64.RawStdEncoding
 
-// encodeHash writes the usual text form, which other programs can read.
+// encodeHash returns the usual text form of an argon2id hash, which other programs can read.
 func encodeHash(p HashParams, salt, sum []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Passes, p.Lanes,
 		b64.EncodeToString(salt), b64.EncodeToString(sum))
@@ -105,7 +106,7 @@ func decodeHash(s string) (p HashParams, salt, sum []byte, err error) {
 	}
 	salt, err1 := b64.DecodeString(f[4])
 	sum, err2 := b64.DecodeString(f[5])
-	// Bounds on what a damaged row can make us spend: 1 GiB, 64 passes.
+	// Limits for a damaged row: 1 GiB, 64 passes.
 	if err1 != nil || err2 != nil || p.Memory == 0 || p.Memory > 1<<20 || p.Passes == 0 || p.Passes > 64 || p.Lanes == 0 ||
 		len(salt) < 8 || len(sum) < 16 || len(sum) > 64 {
 		return p, nil, nil, errHash

@@ -9,9 +9,9 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// The roles. A reader sees its project, a member changes it, an admin acts for all projects; each has the rights of those
-// before it. The other three have nothing to do with projects, and none of these rights: a platform manages the rules of
-// edge applications, an app is one application instance and sees its own rules only, metrics reads /metrics.
+// The roles. A reader reads its project, a member also changes it, and an admin acts for all projects; each has the
+// rights of the roles before it. The other three have no rights in projects: a platform manages the rules of edge
+// applications, an app is one application instance and sees only its own rules, and metrics reads /metrics.
 const (
 	RoleReader   = "reader"
 	RoleMember   = "member"
@@ -21,7 +21,7 @@ const (
 	RoleMetrics  = "metrics"
 )
 
-// Roles is a role with those it includes, greatest first; none for a word that is no role.
+// Roles returns a role with the roles that it includes, greatest first. It returns nil for an unknown role.
 func Roles(role string) []string {
 	switch role {
 	case RoleAdmin:
@@ -34,12 +34,12 @@ func Roles(role string) []string {
 	return nil
 }
 
-// ofProjects reports whether a role has rights in projects, and so a use for sessions.
+// ofProjects reports whether a role has rights in projects. Only such roles can have sessions.
 func ofProjects(role string) bool {
 	return role == RoleReader || role == RoleMember || role == RoleAdmin
 }
 
-// Kind is what sort of credential a Principal has shown.
+// Kind is the kind of credential that a Principal presented.
 type Kind string
 
 // The kinds of principals.
@@ -49,29 +49,29 @@ const (
 	kindJWT   Kind = "jwt"
 )
 
-// Principal is who was authenticated, and for which project.
+// Principal is an authenticated caller, with the project that it acts for.
 type Principal struct {
 	Kind    Kind
-	ID      string // of the token or user
+	ID      string // ID of the token or user
 	Name    string
 	Project Project
 	Role    string
-	App     string    // the application instance that it is; empty unless the role is app
-	Session string    // id of the session; empty when the token itself was shown
-	Methods []string  // how a session was opened, in Keystone's words
-	Issued  time.Time // of the session or token
-	Expires time.Time // zero: never
+	App     string    // ID of the application instance; empty unless the role is app
+	Session string    // ID of the session; empty when the token itself was presented
+	Methods []string  // methods by which the session was opened, in Keystone's terms
+	Issued  time.Time // when the session or token was issued
+	Expires time.Time // zero means never
 
-	generation int      // of the user or token, see endAll
-	parents    []string // of the session, see sessionBody
+	generation int      // generation of the user or token, see endAllSessions
+	parents    []string // parents of the session, see sessionBody
 }
 
-// Who names the principal in the journal and in the log.
+// Who returns the name of the principal for the journal and the log.
 func (p Principal) Who() string { return string(p.Kind) + " " + p.Name }
 
 const (
 	maxName     = 64
-	maxPassword = 1024 // octets; hashing must not be a way to keep us busy
+	maxPassword = 1024 // bytes; bounds the time of hashing a password
 	minPassword = 8
 )
 
@@ -82,12 +82,14 @@ func checkName(field, name string) error {
 	case utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name):
 		return &zone.InvalidError{Field: field, Reason: "must be at most 64 characters"}
 	case strings.ContainsFunc(name, unicode.IsControl) || strings.TrimSpace(name) != name:
-		return &zone.InvalidError{Field: field, Reason: "must not begin or end with space or hold control characters"}
+		return &zone.InvalidError{Field: field,
+			Reason: "must not begin or end with a space, or contain control characters"}
 	}
 	return nil
 }
 
-// checkUserRole checks the role of a user. Users log in to act for a project, so they have the roles of projects.
+// checkUserRole checks the role of a user. Users log in to act for a project, so only the roles of projects are
+// possible.
 func checkUserRole(role string) error {
 	if !ofProjects(role) {
 		return &zone.InvalidError{Field: "role", Reason: "must be one of reader, member, admin"}
@@ -95,7 +97,7 @@ func checkUserRole(role string) error {
 	return nil
 }
 
-// checkTokenRole checks the role of a token, and that it is an application's exactly when the role is app.
+// checkTokenRole checks the role of a token, and that it has an application instance exactly when the role is app.
 func checkTokenRole(role, app string) error {
 	switch {
 	case Roles(role) == nil:
@@ -112,13 +114,15 @@ func checkTokenRole(role, app string) error {
 
 const (
 	maxApp  = 128
-	appRule = "must be 1 to 128 octets of UTF-8 without spaces, slashes and control characters, and not . or .."
+	appRule = "must be 1 to 128 bytes of UTF-8 without spaces, slashes and control characters, and not . or .."
 )
 
-// validApp reports whether a text can be the id of an application instance. Most are UUIDs, but ETSI allows any text; this is
-// what package mec takes for one, which is not below this one and so cannot be asked.
+// validApp reports whether a text can be the ID of an application instance. Most IDs are UUIDs, but ETSI allows any
+// text. The rule is the one of package mec, which this package must not import.
 func validApp(s string) bool {
-	return s != "" && s != "." && s != ".." && len(s) <= maxApp && utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
+	special := func(c rune) bool {
 		return c <= ' ' || c == '/' || c == '\\' || c >= 0x7f && c <= 0xa0 || c == '\u2028' || c == '\u2029'
-	})
+	}
+	return s != "" && s != "." && s != ".." && len(s) <= maxApp && utf8.ValidString(s) &&
+		!strings.ContainsFunc(s, special)
 }

@@ -16,27 +16,27 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Project owns zones; every token and user acts for one.
+// Project owns zones. Every token and user acts for one project.
 type Project struct {
-	ID          string // a UUID without hyphens, as Keystone makes them
+	ID          string // a UUID without hyphens, like Keystone's
 	Name        string
 	Description string
 	Created     time.Time
 }
 
-// Projects lists all projects by name.
+// Projects returns all projects, sorted by name.
 func (a *Access) Projects() []Project {
-	return slices.SortedFunc(maps.Values(a.book.Load().projects), func(x, y Project) int {
+	return slices.SortedFunc(maps.Values(a.accounts.Load().projects), func(x, y Project) int {
 		return strings.Compare(x.Name, y.Name)
 	})
 }
 
-// Project finds a project by id or name, or returns store.ErrNotFound.
+// Project returns a project by ID or name, or store.ErrNotFound.
 func (a *Access) Project(idOrName string) (Project, error) {
-	return a.book.Load().project(idOrName)
+	return a.accounts.Load().project(idOrName)
 }
 
-func (b *book) project(idOrName string) (Project, error) {
+func (b *accounts) project(idOrName string) (Project, error) {
 	if p, ok := b.projects[idOrName]; ok {
 		return p, nil
 	}
@@ -46,13 +46,13 @@ func (b *book) project(idOrName string) (Project, error) {
 	return Project{}, fmt.Errorf("project %q: %w", idOrName, store.ErrNotFound)
 }
 
-// CreateProject makes a project.
+// CreateProject creates a project.
 func (a *Access) CreateProject(ctx context.Context, actor store.Actor, name, description string) (Project, error) {
 	if err := checkName("name", name); err != nil {
 		return Project{}, err
 	}
 	if len(description) > 256 {
-		return Project{}, &zone.InvalidError{Field: "description", Reason: "must be at most 256 octets"}
+		return Project{}, &zone.InvalidError{Field: "description", Reason: "must be at most 256 bytes"}
 	}
 	p := Project{ID: newID(), Name: name, Description: description, Created: now()}
 	err := a.change(ctx, actor, func(tx *publish.Tx) error { return putProject(tx, p) })
@@ -65,7 +65,7 @@ func putProject(tx *publish.Tx, p Project) error {
 		return err
 	}
 	for _, o := range all {
-		// A name that is another's id would make "by id or name" mean two things.
+		// A name that is the ID of another project would make "by ID or name" ambiguous.
 		if o.Name == p.Name || o.ID == p.Name {
 			return fmt.Errorf("project %q: %w", p.Name, store.ErrExists)
 		}
@@ -73,7 +73,7 @@ func putProject(tx *publish.Tx, p Project) error {
 	return tx.PutObject(store.KindProject, p.ID, p)
 }
 
-// DeleteProject removes a project that has no zones, users or valid tokens.
+// DeleteProject deletes a project that has no zones, users or valid tokens.
 func (a *Access) DeleteProject(ctx context.Context, actor store.Actor, id string) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
 		if err := unused(tx, id); err != nil {
@@ -86,6 +86,7 @@ func (a *Access) DeleteProject(ctx context.Context, actor store.Actor, id string
 	})
 }
 
+// unused returns an error when the project has zones, users or valid tokens.
 func unused(tx *publish.Tx, id string) error {
 	err := tx.ZonesOf(id, dnsname.Root, func(z zone.Zone) (bool, error) {
 		return false, fmt.Errorf("zone %s: %w", z.Name, ErrInUse)
@@ -116,5 +117,5 @@ func unused(tx *publish.Tx, id string) error {
 
 func newID() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
 
-// now is the time as rows keep it.
+// now returns the current time in the precision of the rows.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -17,26 +17,28 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Sessions are what OpenStack clients get for a password or a token. They are signed, not remembered: opening one writes
-// nothing, any number of them takes no memory, and they outlive a restart, so that clients need not notice one. A session
-// says only who, for which project and until when. What its holder may do is read from the user's or token's row at each
-// request, so a session never has more rights than they have now, and ends with them.
+// OpenStack clients exchange a password or a token for a session. Sessions are signed, not stored. So opening one
+// writes nothing, any number of them takes no memory, and they survive a restart. A session contains only the subject,
+// the project and the expiry. The rights of its holder are read from the row of the user or token at each request. So a
+// session never has more rights than they have now, and ends with them.
 
-// sessionPrefix differs from a token's in its fourth octet; both say what they are when they turn up in a file.
+// sessionPrefix differs from the prefix of a token in its fourth byte. Both identify the kind of secret when it is
+// found in a file.
 const sessionPrefix = "nps_"
 
-// sessionLife is how long a session lasts: as long as Keystone's by default. Every OpenStack client logs in again by
-// itself, so a longer life saves nothing but gives a stolen session more time.
+// sessionLife is the lifetime of a session, the same as Keystone's default. OpenStack clients log in again
+// automatically, so a longer life would save nothing, but would give a stolen session more time.
 const sessionLife = time.Hour
 
-// maxParents bounds how many sessions may be opened each with the one before, and so the length of a session's text.
-// OpenStack clients open one or two.
+// maxParents bounds how long a chain of sessions can be, where each was opened with the previous one. So it bounds the
+// length of a session's text. OpenStack clients open one or two.
 const maxParents = 16
 
-// sessionBody is what is signed.
+// sessionBody is the signed content of a session.
 type sessionBody struct {
-	ID         string   `json:"i"`
-	Parents    []string `json:"a,omitempty"` // the session that opened this one, the one that opened that, and so on
+	ID string `json:"i"`
+	// the session that opened this one, the session that opened that one, and so on
+	Parents    []string `json:"a,omitempty"`
 	Kind       Kind     `json:"k"`
 	Subject    string   `json:"s"`
 	Generation int      `json:"g,omitempty"`
@@ -46,14 +48,16 @@ type sessionBody struct {
 	Expires    int64    `json:"e"`
 }
 
-// Issue opens a session of a principal for a project, by id or name; its own when that is empty. Only an admin may act for
-// another project; for others ErrDenied is returned. A session opened with another one ends with that one, because it
-// carries the ids of those before it. A principal without rights in projects gets no session: it could do nothing, and
-// would outlive what opened it in somebody's cache.
+// Issue opens a session of a principal for a project, which is given by ID or name; empty means the principal's own
+// project. Only an admin may act for another project; other principals get ErrDenied.
+//
+// A session that was opened with another session ends with that one, because it contains the IDs of its parents. A
+// principal without rights in projects gets no session: the session could do nothing, and a client could cache it
+// longer than the credential is valid.
 func (a *Access) Issue(p Principal, project string, methods ...string) (string, Principal, error) {
-	b := a.book.Load()
+	b := a.accounts.Load()
 	if !ofProjects(p.Role) {
-		return "", p, fmt.Errorf("%s has the role %s, which opens no sessions: %w", p.Who(), p.Role, ErrDenied)
+		return "", p, fmt.Errorf("%s has the role %s, which cannot open sessions: %w", p.Who(), p.Role, ErrDenied)
 	}
 	if project != "" && project != p.Project.ID && project != p.Project.Name {
 		other, err := b.project(project)
@@ -75,7 +79,8 @@ func (a *Access) Issue(p Principal, project string, methods ...string) (string, 
 		until = p.Expires
 	}
 	p.Session, p.Methods, p.Issued, p.Expires = random(tokenIDSize), methods, at, until
-	body, err := json.Marshal(sessionBody{p.Session, p.parents, p.Kind, p.ID, p.generation, p.Project.ID, methods, at.Unix(),
+	body, err := json.Marshal(sessionBody{p.Session, p.parents, p.Kind, p.ID, p.generation, p.Project.ID, methods,
+		at.Unix(),
 		until.Unix()})
 	if err != nil {
 		return "", p, err
@@ -90,9 +95,9 @@ func sign(key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// session says whose session this is.
+// session authenticates a session.
 func (a *Access) session(s string) (Principal, error) {
-	b := a.book.Load()
+	b := a.accounts.Load()
 	body, err := b.open(s)
 	if err != nil {
 		return Principal{}, err
@@ -101,7 +106,7 @@ func (a *Access) session(s string) (Principal, error) {
 		return Principal{}, fmt.Errorf("session %s has expired: %w", body.ID, ErrDenied)
 	}
 	if b.hasEnded(body) {
-		return Principal{}, fmt.Errorf("session %s, or one that it was opened with, was ended: %w", body.ID, ErrDenied)
+		return Principal{}, fmt.Errorf("session %s, or one of its parents, was ended: %w", body.ID, ErrDenied)
 	}
 	p, err := b.subject(body)
 	if err != nil {
@@ -110,7 +115,7 @@ func (a *Access) session(s string) (Principal, error) {
 	if body.Project != p.Project.ID {
 		other, ok := b.projects[body.Project]
 		if !ok || p.Role != RoleAdmin {
-			return Principal{}, fmt.Errorf("session %s: no rights in its project any more: %w", body.ID, ErrDenied)
+			return Principal{}, fmt.Errorf("session %s: no longer has rights in its project: %w", body.ID, ErrDenied)
 		}
 		p.Project = other
 	}
@@ -119,12 +124,12 @@ func (a *Access) session(s string) (Principal, error) {
 	return p, nil
 }
 
-// open checks the signature of a session and reads it.
-func (b *book) open(s string) (body sessionBody, err error) {
+// open checks the signature of a session and parses its body.
+func (b *accounts) open(s string) (body sessionBody, err error) {
 	text, mac, ok := strings.Cut(strings.TrimPrefix(s, sessionPrefix), ".")
 	sum, err := base64.RawURLEncoding.DecodeString(mac)
 	if !ok || err != nil || b.key == nil || !hmac.Equal(sum, sign(b.key, text)) {
-		return body, fmt.Errorf("session is not signed by us: %w", ErrDenied)
+		return body, fmt.Errorf("session has no valid signature: %w", ErrDenied)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
@@ -136,14 +141,14 @@ func (b *book) open(s string) (body sessionBody, err error) {
 	return body, nil
 }
 
-// hasEnded reports whether a session, or one that it was opened with, was ended.
-func (b *book) hasEnded(body sessionBody) bool {
+// hasEnded reports whether a session, or one of its parents, was ended.
+func (b *accounts) hasEnded(body sessionBody) bool {
 	ended := func(id string) bool { _, ok := b.ended[id]; return ok }
 	return ended(body.ID) || slices.ContainsFunc(body.Parents, ended)
 }
 
-// subject is the token or user of a session, as it is now.
-func (b *book) subject(body sessionBody) (Principal, error) {
+// subject returns the token or user of a session, with its current rights.
+func (b *accounts) subject(body sessionBody) (Principal, error) {
 	if body.Kind == kindToken {
 		if t := b.tokens[body.Subject]; t != nil && t.Generation == body.Generation {
 			return b.tokenPrincipal(t)
@@ -151,24 +156,25 @@ func (b *book) subject(body sessionBody) (Principal, error) {
 	} else if u, ok := b.users[body.Subject]; ok && u.Generation == body.Generation {
 		return b.userPrincipal(u), nil
 	}
-	return Principal{}, fmt.Errorf("session %s: its %s is gone or has changed: %w", body.ID, body.Kind, ErrDenied)
+	return Principal{}, fmt.Errorf("session %s: its %s was deleted or has changed: %w", body.ID, body.Kind, ErrDenied)
 }
 
-// Bounds on how many ended sessions are remembered, and so on what users can make every change here cost.
+// These constants bound how many ended sessions are stored, and so the cost that users can cause for every change here.
 const (
 	maxEnded     = 10_000
 	maxEndedEach = 500
-	forgetStep   = 100 // sessions that are over and that one change forgets
+	forgetStep   = 100 // expired sessions that one change deletes
 )
 
-// EndSession ends one session before its time, and those that were opened with it. It is written down, so that a restart
-// does not bring it back, until the session would have ended by itself.
+// EndSession ends a session before it expires, and the sessions that were opened with it. The end is stored until the
+// session would have expired, so that it survives a restart.
 //
-// At a bound it ends all sessions of the user or token instead, which needs no memory. To refuse would let the thief of
-// a session open and end as many others, after which nobody could end the stolen one.
+// At a limit, EndSession ends all sessions of the user or token instead, which needs no memory. It must not refuse: the
+// thief of a session could open and end as many others as the limit permits, and nobody could end the stolen session
+// then.
 func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal) error {
-	// Read before the commit: all other changes would wait while ten thousand rows are read. So the bounds may be passed by
-	// as many as end at the same moment.
+	// Read the rows before the commit: inside it, all other changes would wait while ten thousand rows are read. So
+	// concurrent calls can exceed the limits by their number.
 	rows, err := publish.Read(a.pub, func(v store.View) ([]endedRow, error) {
 		return store.ObjectsOf[endedRow](v, store.KindEndedSession)
 	})
@@ -196,7 +202,7 @@ func (a *Access) EndSession(ctx context.Context, actor store.Actor, p Principal)
 		if err := forgetEnded(tx, slices.DeleteFunc(rest, func(r endedRow) bool { return !own(r) })); err != nil {
 			return err
 		}
-		return endAll(tx, p)
+		return endAllSessions(tx, p)
 	})
 }
 
@@ -209,7 +215,7 @@ func count(rows []endedRow, which func(endedRow) bool) (n int) {
 	return n
 }
 
-// forgetEnded deletes rows, of which another change may have deleted some.
+// forgetEnded deletes rows. Another change may have deleted some of them already.
 func forgetEnded(tx *publish.Tx, rows []endedRow) error {
 	for _, r := range rows {
 		if err := tx.DeleteObject(store.KindEndedSession, r.Session); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -219,8 +225,8 @@ func forgetEnded(tx *publish.Tx, rows []endedRow) error {
 	return nil
 }
 
-// endAll ends all sessions of a user or token. Those who have the password or the token log in again.
-func endAll(tx *publish.Tx, p Principal) (err error) {
+// endAllSessions ends all sessions of a user or token. Clients that have the password or the token can log in again.
+func endAllSessions(tx *publish.Tx, p Principal) (err error) {
 	if p.Kind == kindToken {
 		var t tokenRow
 		if err = tx.Object(store.KindToken, p.ID, &t); err == nil {
@@ -234,7 +240,7 @@ func endAll(tx *publish.Tx, p Principal) (err error) {
 			err = tx.PutObject(store.KindUser, p.ID, u)
 		}
 	}
-	if errors.Is(err, store.ErrNotFound) { // deleted at this moment, and its sessions with it
+	if errors.Is(err, store.ErrNotFound) { // deleted in the meantime, together with its sessions
 		return nil
 	}
 	return err

@@ -91,7 +91,7 @@ func TestSessionOutlivesRestart(t *testing.T) {
 	defer stop()
 	must[Principal](t)(a.Authenticate(kept))
 	if _, err := a.Authenticate(ended); !errors.Is(err, ErrDenied) {
-		t.Errorf("the ended session came back: %v", err)
+		t.Errorf("the ended session is valid again: %v", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestSessionScope(t *testing.T) {
 		name    string
 		p       Principal
 		project string
-		want    string // project name; empty: denied
+		want    string // project name; empty means denied
 	}{
 		{"own by default", alice, "", "edge"},
 		{"own by name", alice, "edge", "edge"},
@@ -135,7 +135,7 @@ func TestSessionScope(t *testing.T) {
 	}
 }
 
-// TestSessionCannotBeChanged gives a session another body under the old signature, and flips each of its octets.
+// TestSessionCannotBeChanged changes the body of a session under the old signature, and flips each of its bytes.
 func TestSessionCannotBeChanged(t *testing.T) {
 	a, admin := open(t)
 	s, _, err := a.Issue(must[Principal](t)(a.Authenticate(admin)), "", "token")
@@ -145,7 +145,8 @@ func TestSessionCannotBeChanged(t *testing.T) {
 	body, mac, _ := strings.Cut(strings.TrimPrefix(s, sessionPrefix), ".")
 	raw := must[[]byte](t)(base64.RawURLEncoding.DecodeString(body))
 	later := strings.Replace(string(raw), `"e":`, `"e":9`, 1)
-	forged := []string{sessionPrefix + base64.RawURLEncoding.EncodeToString([]byte(later)) + "." + mac, sessionPrefix + body + "."}
+	forged := []string{sessionPrefix + base64.RawURLEncoding.EncodeToString([]byte(later)) + "." + mac,
+		sessionPrefix + body + "."}
 	for i := len(sessionPrefix); i < len(s)-1; i++ {
 		forged = append(forged, s[:i]+string(s[i]^1)+s[i+1:])
 	}
@@ -156,8 +157,8 @@ func TestSessionCannotBeChanged(t *testing.T) {
 	}
 }
 
-// TestSessionEndsThoseOpenedWithIt ends the second of four sessions, each opened with the one before: what a thief opened
-// with a stolen session ends with it.
+// TestSessionEndsThoseOpenedWithIt ends the second of four sessions, each opened with the previous one. Sessions that a
+// thief opened with a stolen session must end with it.
 func TestSessionEndsThoseOpenedWithIt(t *testing.T) {
 	dir := t.TempDir()
 	a, stop := start(t, dir, Options{})
@@ -192,7 +193,7 @@ func TestSessionEndsThoseOpenedWithIt(t *testing.T) {
 	check()
 }
 
-// TestSessionChainIsBounded opens sessions each with the one before until that is refused.
+// TestSessionChainIsBounded opens sessions, each with the previous one, until that is refused.
 func TestSessionChainIsBounded(t *testing.T) {
 	a, text := open(t)
 	for n := 0; ; n++ {
@@ -207,13 +208,13 @@ func TestSessionChainIsBounded(t *testing.T) {
 	}
 }
 
-// TestNoSessionIsUnrevocable fills what is remembered of ended sessions, as the thief of a session can by opening and ending
-// others: the stolen session can still be ended.
+// TestNoSessionIsUnrevocable fills the table of ended sessions, as the thief of a session can do by opening and ending
+// others. The stolen session can still be ended.
 func TestNoSessionIsUnrevocable(t *testing.T) {
 	tests := []struct {
 		name string
 		fill func(victim string) (subject string, n int)
-		all  bool // all sessions of the victim end with the one
+		all  bool // all sessions of the victim end
 	}{
 		{"with the victim's session", func(victim string) (string, int) { return victim, maxEndedEach }, true},
 		{"almost", func(victim string) (string, int) { return victim, maxEndedEach - 1 }, false},
@@ -239,7 +240,7 @@ func TestNoSessionIsUnrevocable(t *testing.T) {
 					t.Errorf("%s: the stolen session: %v, want ErrDenied", kind, err)
 				}
 				if _, err := a.Authenticate(other); errors.Is(err, ErrDenied) != tt.all {
-					t.Errorf("%s: another session: %v, want that it has ended: %v", kind, err, tt.all)
+					t.Errorf("%s: another session: %v, want it ended: %v", kind, err, tt.all)
 				}
 				again, _, err := a.Issue(p(), "", "token")
 				if err != nil {
@@ -248,14 +249,15 @@ func TestNoSessionIsUnrevocable(t *testing.T) {
 				must[Principal](t)(a.Authenticate(again))
 			}
 			must[Principal](t)(a.Authenticate(admin))
-			if n := len(a.book.Load().ended); n > maxEnded {
-				t.Errorf("%d ended sessions are remembered", n)
+			if n := len(a.accounts.Load().ended); n > maxEnded {
+				t.Errorf("%d ended sessions are stored", n)
 			}
 		})
 	}
 }
 
-// Users who end many sessions do not make the end of another session read theirs inside the commit, where everybody waits.
+// TestEndedSessionsOfOthersAreNotRead checks that ending a session does not read the ended sessions of other users
+// inside the commit, where all other changes wait.
 func TestEndedSessionsOfOthersAreNotRead(t *testing.T) {
 	st, err := boltstore.Open(t.TempDir()+"/store.db", boltstore.Options{})
 	if err != nil {
@@ -279,7 +281,7 @@ func TestEndedSessionsOfOthersAreNotRead(t *testing.T) {
 	}
 }
 
-// fillEnded writes down n ended sessions of a user or token.
+// fillEnded stores n ended sessions of a user or token.
 func fillEnded(t *testing.T, a *Access, subject string, n int) {
 	t.Helper()
 	until := time.Now().Add(time.Hour)

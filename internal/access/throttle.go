@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// throttle slows down clients that fail again and again. After free failures each further one makes the client wait: for
-// first, then twice as long each time, up to longest. A success forgets the failures, and so does longest without another.
+// throttle slows down clients that fail repeatedly. After free failures, each further failure makes the client wait:
+// first for the duration first, then twice as long each time, up to longest. A success clears the failures. So does a
+// period of longest without an attempt.
 type throttle struct {
 	free    int
 	first   time.Duration
@@ -21,18 +22,18 @@ type throttled struct {
 	last     time.Time
 }
 
-// maxThrottled bounds the memory: some 100 bytes each.
+// maxThrottled bounds the memory: about 100 bytes for each entry.
 const maxThrottled = 16384
 
-// wait returns how long key must still wait; 0 when it may try now.
+// wait returns how long key must still wait, or 0 when it may try now.
 func (t *throttle) wait(key string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return max(0, time.Until(t.until(t.entries[key])))
 }
 
-// attempt counts an attempt of key as a failure, or returns how long key must wait before the next attempt. An attempt is
-// counted before its result is known: otherwise all attempts that run at the same time would be free.
+// attempt counts an attempt of key as a failure, or returns how long key must wait before the next attempt. An attempt
+// is counted before its result is known: otherwise all concurrent attempts would be free.
 func (t *throttle) attempt(key string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +55,7 @@ func (t *throttle) attempt(key string) time.Duration {
 	return 0
 }
 
-// undo takes back one attempt that did not fail. The failures of others with the same key stay counted.
+// undo removes one attempt that did not fail. The failures of other clients with the same key stay counted.
 func (t *throttle) undo(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,14 +66,14 @@ func (t *throttle) undo(key string) {
 	}
 }
 
-// succeeded forgets the failures of key.
+// succeeded clears the failures of key.
 func (t *throttle) succeeded(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.entries, key)
 }
 
-// until returns when the wait of an entry ends.
+// until returns the time at which the wait of an entry ends.
 func (t *throttle) until(e throttled) time.Time {
 	over := e.failures - t.free
 	if over < 0 {
@@ -81,8 +82,9 @@ func (t *throttle) until(e throttled) time.Time {
 	return e.last.Add(min(t.longest, t.first<<min(over, 20)))
 }
 
-// makeRoomLocked looks at some entries, in the map's own random order, and drops the stale ones, or else the one whose
-// wait ends first. To look at all of them would make each failure cost more, just when somebody makes very many.
+// makeRoomLocked inspects some entries, in the random order of the map, and deletes the stale ones, or else the one
+// whose wait ends first. Inspecting all entries would make each failure cost more, at the time of an attack. The caller
+// holds mu.
 func (t *throttle) makeRoomLocked(at time.Time) {
 	var victim string
 	var first time.Time

@@ -17,59 +17,60 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Token is a credential of a program. The text that is shown once is np_ID_SECRET.
+// Token is a credential of a program. Its text, np_ID_SECRET, is shown once.
 type Token struct {
 	ID       string
 	Name     string
-	Project  string // its id
+	Project  string // ID of the project
 	Role     string
-	App      string `json:",omitempty"` // the application instance that a token with the role app is for
+	App      string `json:",omitempty"` // the application instance of a token with the role app
 	Created  time.Time
-	Expires  time.Time // zero: never
-	Revoked  time.Time // zero: not
-	LastUsed time.Time // to some minutes; zero: never
+	Expires  time.Time // zero means never
+	Revoked  time.Time // zero when not revoked
+	LastUsed time.Time // precise to some minutes; zero means never
 
-	Generation int `json:",omitempty"` // see endAll: sessions of an earlier one are void
+	Generation int `json:",omitempty"` // sessions of an earlier generation are invalid, see endAllSessions
 }
 
+// live reports whether the token is neither revoked nor expired.
 func (t Token) live(at time.Time) bool {
 	return t.Revoked.IsZero() && (t.Expires.IsZero() || at.Before(t.Expires))
 }
 
-// tokenRow is a token in the store. Its secret has 256 random bits, which nobody tries through, so one SHA-256 keeps it
-// as well as any slow hash would, and can be checked for each of thousands of requests a second.
+// tokenRow is a token in the store. Its secret has 256 random bits, which cannot be guessed. So one SHA-256 protects it
+// as well as a slow hash, and can be computed for thousands of requests a second.
 type tokenRow struct {
 	Token
 	Hash []byte // SHA-256 of the secret's text
 }
 
-// TokenSpec is what a token shall be.
+// TokenSpec describes a token to create.
 type TokenSpec struct {
 	Name    string
-	Project string // id or name
+	Project string // ID or name
 	Role    string
-	App     string    // id of an application instance, with the role app
-	Expires time.Time // zero: never
+	App     string    // ID of an application instance, with the role app
+	Expires time.Time // zero means never
 }
 
-// Lengths of the parts of a token before encoding. The id is no secret; 80 bits make ids that never meet.
+// These are the sizes of the parts of a token before encoding. The ID is not secret; with 80 bits, IDs do not collide.
 const (
 	tokenIDSize     = 10
 	tokenSecretSize = 32
 	tokenPrefix     = "np_"
 )
 
-// Letters and digits only: a double click takes the whole token, and no shell or URL changes it.
+// The alphabet has only letters and digits: a double click selects the whole token, and no shell or URL changes it.
 var alphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// random is the text of n random octets. crypto/rand.Read does not return when the system has no randomness.
+// random returns the text of n random bytes. crypto/rand.Read does not return when the system has no randomness.
 func random(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) //nolint:errcheck // never fails
 	return alphabet.EncodeToString(b)
 }
 
-// parseToken takes np_ID_SECRET apart.
+// parseToken splits np_ID_SECRET into its parts.
 func parseToken(s string) (id, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(s, tokenPrefix)
 	if !ok {
@@ -83,10 +84,10 @@ func parseToken(s string) (id, secret string, ok bool) {
 	return id, secret, true
 }
 
-// Tokens lists all tokens, oldest first, revoked ones included until they are forgotten.
+// Tokens returns all tokens, oldest first. Revoked tokens are included until they are deleted.
 func (a *Access) Tokens() []Token {
 	var out []Token
-	for _, e := range a.book.Load().tokens {
+	for _, e := range a.accounts.Load().tokens {
 		t := e.Token
 		if s := e.used.Load(); s > 0 {
 			t.LastUsed = time.Unix(s, 0).UTC()
@@ -99,7 +100,7 @@ func (a *Access) Tokens() []Token {
 	return out
 }
 
-// CreateToken makes a token and returns its text, which is not kept and cannot be had again.
+// CreateToken creates a token and returns its text. The text is not stored and cannot be read again.
 func (a *Access) CreateToken(ctx context.Context, actor store.Actor, spec TokenSpec) (string, Token, error) {
 	t, err := a.newToken(spec)
 	if err != nil {
@@ -111,7 +112,8 @@ func (a *Access) CreateToken(ctx context.Context, actor store.Actor, spec TokenS
 		if err := forgetTokens(tx); err != nil {
 			return err
 		}
-		if err := tx.Object(store.KindProject, t.Project, &Project{}); err != nil { // deleted since newToken looked
+		// the project may have been deleted since newToken read it
+		if err := tx.Object(store.KindProject, t.Project, &Project{}); err != nil {
 			return err
 		}
 		return tx.PutObject(store.KindToken, t.ID, tokenRow{t, hashSecret(secret)})
@@ -140,7 +142,7 @@ func (a *Access) newToken(spec TokenSpec) (Token, error) {
 		Expires: spec.Expires.UTC()}, nil
 }
 
-// forgetAfter is how long a dead token stays listed: long enough to see afterwards what it was.
+// forgetAfter is how long an expired or revoked token stays listed, so that users can see what it was.
 const forgetAfter = 30 * 24 * time.Hour
 
 func forgetTokens(tx *publish.Tx) error {
@@ -160,7 +162,7 @@ func deleteTokens(tx *publish.Tx, which func(Token) bool) error {
 	return err
 }
 
-// RevokeToken ends a token, and every session opened with it, at once. To revoke it again is no error.
+// RevokeToken revokes a token and ends every session opened with it. Revoking it again is not an error.
 func (a *Access) RevokeToken(ctx context.Context, actor store.Actor, id string) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
 		var t tokenRow
@@ -180,7 +182,7 @@ func (a *Access) RevokeToken(ctx context.Context, actor store.Actor, id string) 
 	})
 }
 
-// otherAdmin is nil when an admin other than the token or user with this id exists.
+// otherAdmin returns nil when there is an admin other than the token or user with this ID, and ErrLastAdmin otherwise.
 func otherAdmin(tx *publish.Tx, id string) error {
 	b, err := readRows(tx.View)
 	if err == nil && !b.hasAdmin(id) {
@@ -189,25 +191,25 @@ func otherAdmin(tx *publish.Tx, id string) error {
 	return err
 }
 
-// Authenticate says who shows this token or session, or returns ErrDenied.
+// Authenticate returns the principal that presents this token or session, or ErrDenied.
 func (a *Access) Authenticate(text string) (Principal, error) {
 	if strings.HasPrefix(text, sessionPrefix) {
 		return a.session(text)
 	}
 	id, secret, ok := parseToken(text)
 	if !ok {
-		return Principal{}, fmt.Errorf("not of a token's form: %w", ErrDenied)
+		return Principal{}, fmt.Errorf("does not have the form of a token: %w", ErrDenied)
 	}
 	return a.Credential(id, secret)
 }
 
-// Credential is Authenticate for the two parts of a token, as application credentials come. The secret may be the whole
-// token as well, because that is what people have at hand.
+// Credential is Authenticate for the two parts of a token, in the form of an application credential. The secret may
+// also be the whole token, because that is the text that people have.
 func (a *Access) Credential(id, secret string) (Principal, error) {
 	if whole, s, ok := parseToken(secret); ok && whole == id {
 		secret = s
 	}
-	b := a.book.Load()
+	b := a.accounts.Load()
 	t := b.tokens[id]
 	if t == nil {
 		return Principal{}, fmt.Errorf("token %.16q is not known: %w", id, ErrDenied)
@@ -218,13 +220,13 @@ func (a *Access) Credential(id, secret string) (Principal, error) {
 	return b.tokenPrincipal(t)
 }
 
-func (b *book) tokenPrincipal(t *tokenEntry) (Principal, error) {
+func (b *accounts) tokenPrincipal(t *tokenEntry) (Principal, error) {
 	at := time.Now()
 	if !t.live(at) {
 		return Principal{}, fmt.Errorf("token %s (%s) has expired or was revoked: %w", t.ID, t.Name, ErrDenied)
 	}
 	if s := at.Unix(); t.used.Load() != s {
-		t.used.Store(s) // not more than once a second: the cores share this line
+		t.used.Store(s) // at most once a second, because the cores share this cache line
 	}
 	return Principal{Kind: kindToken, ID: t.ID, Name: t.Name, Project: b.projects[t.Project], Role: t.Role, App: t.App,
 		Issued: t.Created, Expires: t.Expires, generation: t.Generation}, nil

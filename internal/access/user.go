@@ -15,40 +15,42 @@ import (
 
 // User is a person, or a program that can only use names and passwords.
 type User struct {
-	ID         string
-	Name       string
-	Project    string // its id
-	Role       string
-	Created    time.Time
-	Changed    time.Time // when the password was set
-	Generation int       // steps with each new password, and see endAll: sessions of an earlier one are void
+	ID      string
+	Name    string
+	Project string // ID of the project
+	Role    string
+	Created time.Time
+	Changed time.Time // when the password was last set
+
+	// Generation grows with each new password and in endAllSessions. Sessions of an earlier generation are invalid.
+	Generation int
 }
 
 // userRow is a user in the store.
 type userRow struct {
 	User
-	Password string // see encodeHash
+	Password string // encoded hash, see encodeHash
 }
 
-// UserSpec is what a user shall be.
+// UserSpec describes a user to create.
 type UserSpec struct {
 	Name     string
 	Password string
-	Project  string // id or name
+	Project  string // ID or name
 	Role     string
 }
 
-// Users lists all users by name.
+// Users returns all users, sorted by name.
 func (a *Access) Users() []User {
 	var out []User
-	for _, u := range a.book.Load().users {
+	for _, u := range a.accounts.Load().users {
 		out = append(out, u.User)
 	}
 	slices.SortFunc(out, func(x, y User) int { return strings.Compare(x.Name, y.Name) })
 	return out
 }
 
-// CreateUser makes a user.
+// CreateUser creates a user.
 func (a *Access) CreateUser(ctx context.Context, actor store.Actor, spec UserSpec) (User, error) {
 	if err := checkName("name", spec.Name); err != nil {
 		return User{}, err
@@ -85,7 +87,7 @@ func putNewUser(tx *publish.Tx, u userRow) error {
 
 func (a *Access) hashNew(ctx context.Context, password string) (string, error) {
 	if len(password) < minPassword || len(password) > maxPassword {
-		return "", &zone.InvalidError{Field: "password", Reason: "must be 8 to 1024 octets long"}
+		return "", &zone.InvalidError{Field: "password", Reason: "must be 8 to 1024 bytes long"}
 	}
 	if _, _, ok := parseToken(password); ok {
 		return "", &zone.InvalidError{Field: "password", Reason: "must not have the form of a token"}
@@ -93,7 +95,7 @@ func (a *Access) hashNew(ctx context.Context, password string) (string, error) {
 	return a.hasher.hash(ctx, password)
 }
 
-// SetPassword gives a user a new password and ends all sessions of the old one.
+// SetPassword sets a new password of a user and ends all sessions of the old one.
 func (a *Access) SetPassword(ctx context.Context, actor store.Actor, id, password string) (User, error) {
 	hash, err := a.hashNew(ctx, password)
 	if err != nil {
@@ -111,7 +113,7 @@ func (a *Access) SetPassword(ctx context.Context, actor store.Actor, id, passwor
 	return u.User, err
 }
 
-// DeleteUser removes a user and with it every session.
+// DeleteUser deletes a user and ends all its sessions.
 func (a *Access) DeleteUser(ctx context.Context, actor store.Actor, id string) error {
 	return a.change(ctx, actor, func(tx *publish.Tx) error {
 		var u userRow
@@ -127,22 +129,22 @@ func (a *Access) DeleteUser(ctx context.Context, actor store.Actor, id string) e
 	})
 }
 
-// ThrottledError says that a user failed too often, and for how long nobody may try.
+// ThrottledError reports that a user failed to log in too often, and how long logins of the user must wait.
 type ThrottledError struct{ Wait time.Duration }
 
 func (e *ThrottledError) Error() string {
 	return fmt.Sprintf("too many failed logins: try again in %s", e.Wait.Round(time.Second))
 }
 
-// Password says who logs in with a name (or an id) and a password, or returns ErrDenied.
+// Password authenticates a user by name (or ID) and password, or returns ErrDenied.
 //
-// A token may stand where the password is expected, when the user is the token's name or id. So every OpenStack client
-// works with a token and no user has to be made for it: the first start makes a token named admin and no user at all.
-// Such a login is not throttled, because a token cannot be guessed.
+// A token may be used as the password, when the user is the token's name or ID. So every OpenStack client works with a
+// token, and no user must be created for it: the first start creates a token named admin and no user. Such a login is
+// not throttled, because a token cannot be guessed.
 //
-// Failures are counted by user and by address, each alone, because guessing comes from many addresses, or tries many
-// users. The price is that somebody can keep a user from logging in while trying; sessions and tokens are not touched by
-// it. Loopback addresses are not counted: behind a proxy on this machine everybody has one.
+// Failures are counted by user and by address, separately, because an attacker guesses from many addresses or tries
+// many users. The cost is that an attacker can keep a user from logging in; sessions and tokens are not affected.
+// Loopback addresses are not counted: behind a proxy on this machine, all clients have one.
 func (a *Access) Password(ctx context.Context, from netip.Addr, user, password string) (Principal, error) {
 	if id, secret, ok := parseToken(password); ok {
 		p, err := a.Credential(id, secret)
@@ -154,25 +156,25 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		}
 		return p, nil
 	}
-	if len(user) > 4*maxName { // nobody has it, and to count its failures would keep it in memory
-		return Principal{}, fmt.Errorf("user %.64q: too long a name: %w", user, ErrDenied)
+	if len(user) > 4*maxName { // no user has such a name, and counting its failures would keep it in memory
+		return Principal{}, fmt.Errorf("user %.64q: the name is too long: %w", user, ErrDenied)
 	}
-	b := a.book.Load()
+	b := a.accounts.Load()
 	u, known := b.users[b.userIDs[user]]
 	if !known {
 		u, known = b.users[user]
 	}
 	key := u.ID
 	if !known {
-		// Unknown users take as long and are throttled alike, or the difference would tell who is known.
+		// Unknown users take as long and are throttled alike. Otherwise the difference would show which users exist.
 		u.Password, key = a.hasher.dummy, "?"+user
 	}
 	addr := network(from)
-	// Refuse clients that must wait before they take a place in the queue for a slot.
+	// Refuse clients that must wait before they enter the queue for a slot.
 	if wait := max(a.logins.wait(key), a.addrs.wait(addr)); wait > 0 {
 		return Principal{}, &ThrottledError{wait}
 	}
-	done, err := a.hasher.take(ctx)
+	done, err := a.hasher.acquire(ctx)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -194,8 +196,8 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 	return b.userPrincipal(u), nil
 }
 
-// attempt counts a login before its password is hashed, or returns how long to wait. It is called with a slot of the
-// hasher, so at most two logins at a time are counted without a result, and a user who opens many sessions at once with
+// attempt counts a login before its password is hashed, or returns how long to wait. The caller holds a slot of the
+// hasher, so at most two logins at a time are counted without a result. So a user who opens many sessions at once with
 // the right password is not throttled.
 func (a *Access) attempt(key, addr string) time.Duration {
 	if addr != "" {
@@ -210,21 +212,21 @@ func (a *Access) attempt(key, addr string) time.Duration {
 	return wait
 }
 
-// network is what failures of an address are counted by: itself, or the /64 that one IPv6 client has all of; empty when
-// they are not counted.
+// network returns the key by which failures of an address are counted: the address, or for IPv6 its /64, all of which
+// one client can use. It returns "" for addresses that are not counted.
 func network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	switch {
 	case !a.IsValid() || a.IsLoopback():
 		return ""
 	case a.Is6():
-		p, _ := a.Prefix(64) // 64 is within bounds
+		p, _ := a.Prefix(64) // 64 is a valid prefix length
 		return p.String()
 	}
 	return a.String()
 }
 
-func (b *book) userPrincipal(u userRow) Principal {
+func (b *accounts) userPrincipal(u userRow) Principal {
 	return Principal{Kind: kindUser, ID: u.ID, Name: u.Name, Project: b.projects[u.Project], Role: u.Role,
 		Issued: time.Now(), generation: u.Generation}
 }

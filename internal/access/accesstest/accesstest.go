@@ -1,4 +1,6 @@
-// Package accesstest starts a store, a publisher and an Access for tests of the doors.
+// Package accesstest starts a store, a publisher and an Access for tests of the HTTP APIs.
+//
+// Start with Open in accesstest.go, which returns a Rig with an admin token.
 package accesstest
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
-// Rig is what tests of a door stand on.
+// Rig is the environment of an API test.
 type Rig struct {
 	Access *access.Access
 	Pub    *publish.Publisher
@@ -26,13 +28,13 @@ type Rig struct {
 // Actor makes the changes of tests.
 var Actor = store.Actor{Who: "test", API: "test"}
 
-// Open starts a rig in a temporary directory and stops it at the end of the test. Passwords are hashed cheaply.
+// Open starts a rig in a temporary directory and stops it at the end of the test. Its password hashes are cheap.
 func Open(t testing.TB, log *slog.Logger) Rig {
 	t.Helper()
 	return OpenWith(t, log, publish.Options{})
 }
 
-// OpenWith is Open with a publisher of these options.
+// OpenWith is Open with options for the publisher.
 func OpenWith(t testing.TB, log *slog.Logger, opts publish.Options) Rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +55,8 @@ func OpenWith(t testing.TB, log *slog.Logger, opts publish.Options) Rig {
 			t.Error(err)
 		}
 	})
-	a, err := access.Open(t.Context(), pub, access.Options{Log: log, Hash: access.HashParams{Memory: 64, Passes: 1, Lanes: 1}})
+	a, err := access.Open(t.Context(), pub, access.Options{Log: log,
+		Hash: access.HashParams{Memory: 64, Passes: 1, Lanes: 1}})
 	if err == nil {
 		err = a.EnsureAdmin(t.Context(), dir)
 	}
@@ -67,7 +70,7 @@ func OpenWith(t testing.TB, log *slog.Logger, opts publish.Options) Rig {
 	return Rig{a, pub, strings.TrimSpace(string(b))}
 }
 
-// Token makes a token.
+// Token creates a token.
 func (r Rig) Token(t testing.TB, name, project, role string) (text, id string) {
 	t.Helper()
 	text, tok, err := r.Access.CreateToken(t.Context(), Actor, access.TokenSpec{Name: name, Project: project, Role: role})
@@ -77,17 +80,18 @@ func (r Rig) Token(t testing.TB, name, project, role string) (text, id string) {
 	return text, tok.ID
 }
 
-// App makes the token of an application instance.
+// App creates the token of an application instance.
 func (r Rig) App(t testing.TB, app string) (text string) {
 	t.Helper()
-	text, _, err := r.Access.CreateToken(t.Context(), Actor, access.TokenSpec{Name: app, Project: "admin", Role: access.RoleApp, App: app})
+	text, _, err := r.Access.CreateToken(t.Context(), Actor,
+		access.TokenSpec{Name: app, Project: "admin", Role: access.RoleApp, App: app})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
 }
 
-// Project makes a project.
+// Project creates a project.
 func (r Rig) Project(t testing.TB, name string) access.Project {
 	t.Helper()
 	p, err := r.Access.CreateProject(t.Context(), Actor, name, "")
@@ -97,10 +101,11 @@ func (r Rig) Project(t testing.TB, name string) access.Project {
 	return p
 }
 
-// User makes a user.
+// User creates a user.
 func (r Rig) User(t testing.TB, name, password, project, role string) access.User {
 	t.Helper()
-	u, err := r.Access.CreateUser(t.Context(), Actor, access.UserSpec{Name: name, Password: password, Project: project, Role: role})
+	u, err := r.Access.CreateUser(t.Context(), Actor,
+		access.UserSpec{Name: name, Password: password, Project: project, Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
