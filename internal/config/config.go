@@ -1,4 +1,7 @@
 // Package config reads the configuration file of nameplane serve.
+//
+// Start with Config in config.go: its fields are the settings, and example.yaml documents each of them. Parse in
+// parse.go decodes a file and reports mistakes with their position; validate.go checks the values.
 package config
 
 import (
@@ -20,8 +23,8 @@ import (
 	"github.com/nameplane/nameplane/internal/wire"
 )
 
-// Config is everything that can be configured. Example documents each setting. It holds no secrets, only the names of
-// files that hold them, so that a configuration can be shown to anybody.
+// Config has all settings. Example documents each of them. It contains no secrets, only the names of files with
+// secrets, so that a configuration can be shown to anybody.
 type Config struct {
 	Data      string    `yaml:"data"`
 	User      string    `yaml:"user"`
@@ -40,13 +43,13 @@ type Config struct {
 	Designate Designate `yaml:"designate"`
 }
 
-// Log is the form and level of the log.
+// Log configures the format and level of the log.
 type Log struct {
 	Format string `yaml:"format"`
 	Level  string `yaml:"level"`
 }
 
-// DNS is the listener for queries.
+// DNS configures the listener for queries.
 type DNS struct {
 	Listen           []string `yaml:"listen"`
 	Version          string   `yaml:"version"`
@@ -57,7 +60,7 @@ type DNS struct {
 	TCP              TCP      `yaml:"tcp"`
 }
 
-// RRL is response rate limiting.
+// RRL configures response rate limiting.
 type RRL struct {
 	Enabled   bool     `yaml:"enabled"`
 	Responses int      `yaml:"responses"`
@@ -70,7 +73,7 @@ type TCP struct {
 	MaxPerClient   int `yaml:"max_per_client"`
 }
 
-// HTTP is the listener for management.
+// HTTP configures the listener for management.
 type HTTP struct {
 	Listen    string `yaml:"listen"`
 	PublicURL string `yaml:"public_url"`
@@ -90,7 +93,7 @@ type Journal struct {
 	Changes int `yaml:"changes"`
 }
 
-// Designate holds the defaults and limits of zones created through the API.
+// Designate has the defaults and limits of zones created through the API.
 type Designate struct {
 	Nameservers []string       `yaml:"nameservers"`
 	DefaultTTL  uint32         `yaml:"default_ttl"`
@@ -98,8 +101,7 @@ type Designate struct {
 	Quotas      publish.Quotas `yaml:"quotas"`
 }
 
-// Default returns the configuration of a server without a file. A value that a package has a default for is the
-// package's.
+// Default returns the configuration of a server without a file. Where a package has a default, Default uses it.
 func Default() Config {
 	return Config{
 		Data:  "data",
@@ -115,7 +117,7 @@ func Default() Config {
 		Apps: Apps{Authentication: AuthToken, JWT: []JWT{}},
 		MEP:  MEP{Authentication: AuthToken, Platforms: []string{}},
 		Forward: Forward{Upstreams: []string{}, Clients: []string{}, CacheSize: forward.DefaultCacheSize,
-			MaxStale: 24 * time.Hour}, // the least that RFC 8767 section 5 suggests
+			MaxStale: 24 * time.Hour}, // the minimum that RFC 8767 §5 suggests
 		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}},
 		Follow: Follow{Resolvers: []string{}, Interval: follow.DefaultCeiling, TTLFloor: follow.DefaultFloor,
 			OwnZones: OwnZonesProject},
@@ -137,7 +139,7 @@ func Load(path string) (Config, error) {
 	return Parse(path, b)
 }
 
-// relativeTo makes paths relative to a directory: that of the data only when the file has it.
+// relativeTo makes paths relative to a directory. It changes the data directory only when the file sets it (data).
 func (c *Config) relativeTo(dir string, data bool) {
 	files := []*string{&c.DNS.CookieSecretFile, &c.Forward.TLSCA}
 	for _, t := range []*TLS{&c.HTTP.TLS, &c.Apps.TLS, &c.MEP.TLS} {
@@ -156,7 +158,7 @@ func (c *Config) relativeTo(dir string, data bool) {
 	}
 }
 
-// CookieSecret reads the secret of DNS cookies; without a file it returns zeros, for a random one.
+// CookieSecret reads the secret of DNS cookies. Without a file it returns zeros, which stand for a random secret.
 func (d DNS) CookieSecret() (secret [16]byte, err error) {
 	if d.CookieSecretFile == "" {
 		return secret, nil
@@ -167,7 +169,8 @@ func (d DNS) CookieSecret() (secret [16]byte, err error) {
 	}
 	raw, err := hex.DecodeString(strings.TrimSpace(string(b)))
 	if err != nil || len(raw) != len(secret) {
-		return secret, fmt.Errorf("dns.cookie_secret_file: %s must hold 32 hexadecimal digits; make them with: openssl rand -hex 16",
+		return secret, fmt.Errorf("dns.cookie_secret_file: %s must contain 32 hexadecimal digits; "+
+			"create them with: openssl rand -hex 16",
 			d.CookieSecretFile)
 	}
 	return [16]byte(raw), nil
@@ -176,7 +179,7 @@ func (d DNS) CookieSecret() (secret [16]byte, err error) {
 // ExemptNetworks returns the networks of Exempt, which Parse has checked.
 func (r RRL) ExemptNetworks() []netip.Prefix { return parsed(r.Exempt, parseNetwork) }
 
-// parsed returns the values of texts, which Parse has checked.
+// parsed returns the parsed texts. Parse has checked them, so it ignores errors.
 func parsed[T any](texts []string, parse func(string) (T, error)) []T {
 	var out []T
 	for _, s := range texts {
@@ -195,7 +198,7 @@ func (c Config) Special() specialaddr.Table {
 // NameserverNames returns the names of Nameservers, which Parse has checked.
 func (d Designate) NameserverNames() []dnsname.Name { return parsed(d.Nameservers, dnsname.Parse) }
 
-// parseNetwork parses a prefix, or an address as a network of one.
+// parseNetwork parses a prefix, or an address as a network of one address.
 func parseNetwork(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Prefix(a.BitLen())

@@ -33,8 +33,8 @@ func TestExampleIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestFewSettings keeps the number of settings small: a setting that nobody has asked for is a constant. A list of
-// sections counts as one.
+// TestFewSettings keeps the number of settings small: a value that nobody needs to change is a constant. A list of
+// sections counts as one setting.
 func TestFewSettings(t *testing.T) {
 	const most = 70
 	got := leaves(reflect.TypeFor[Config](), "")
@@ -43,7 +43,7 @@ func TestFewSettings(t *testing.T) {
 	}
 	for key := range removed {
 		if slices.Contains(got, key) {
-			t.Errorf("%s is a setting and among those that were removed", key)
+			t.Errorf("%s is a setting and is listed as removed", key)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func leaves(t reflect.Type, path string) (out []string) {
 	return out
 }
 
-// TestDocumentedSettings checks that every setting which the documentation names in its dotted form exists.
+// TestDocumentedSettings checks that every setting that the documentation names in dotted form exists.
 func TestDocumentedSettings(t *testing.T) {
 	all := append(leaves(reflect.TypeFor[Config](), ""), sections(reflect.TypeFor[Config](), "")...)
 	top := strings.Join(keys(reflect.TypeFor[Config]()), "|")
@@ -81,7 +81,7 @@ func TestDocumentedSettings(t *testing.T) {
 			}
 			found++
 			if !slices.Contains(all, m[1]) {
-				t.Errorf("%s names %s, which is no setting", filepath.Base(file), m[1])
+				t.Errorf("%s names %s, which is not a setting", filepath.Base(file), m[1])
 			}
 		}
 	}
@@ -145,7 +145,8 @@ designate:
 		t.Errorf("Parse (-want +got):\n%s", diff)
 	}
 	networks := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")}
-	if diff := cmp.Diff(networks, got.DNS.RRL.ExemptNetworks(), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(networks, got.DNS.RRL.ExemptNetworks(),
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("ExemptNetworks (-want +got):\n%s", diff)
 	}
 	if n := got.Designate.NameserverNames(); len(n) != 2 || n[1].String() != "ns2.example.org." {
@@ -163,72 +164,102 @@ func TestMistakes(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"typing error", "dns:\n  lisen: [':53']\n", []string{"x.yaml:2:3: dns.lisen: no such setting; did you mean listen?"}},
+		{"typing error", "dns:\n  lisen: [':53']\n",
+			[]string{"x.yaml:2:3: dns.lisen: no such setting; did you mean listen?"}},
 		{"swapped letters", "dns:\n  rlr: {}\n", []string{"did you mean rrl?"}},
-		{"wrong section", "listen: ':53'\n", []string{"x.yaml:1:1: listen: no such setting; did you mean dns.listen or http.listen or apps.listen or mep.listen?"}},
-		{"nothing like it", "frobnicate: 1\n", []string{"in the file can stand: data, user, nat64, log"}},
-		{"two at once", "a_b_c: 1\nlog:\n  lvel: info\n", []string{"x.yaml:1:1: a_b_c", "x.yaml:3:3: log.lvel: no such setting; did you mean level?"}},
+		{"wrong section", "listen: ':53'\n", []string{"x.yaml:1:1: listen: no such setting; " +
+			"did you mean dns.listen or http.listen or apps.listen or mep.listen?"}},
+		{"nothing like it", "frobnicate: 1\n", []string{"the settings of the file are: data, user, nat64, log"}},
+		{"two at once", "a_b_c: 1\nlog:\n  lvel: info\n",
+			[]string{"x.yaml:1:1: a_b_c", "x.yaml:3:3: log.lvel: no such setting; did you mean level?"}},
 		{"set twice", "data: a\ndata: b\n", []string{"x.yaml:2:1: data: is set a second time; first on line 1"}},
-		{"section without settings", "dns: ':53'\n", []string{"x.yaml:1:6: dns: must hold settings"}},
-		{"not a mapping", "- a\n", []string{"x.yaml:1:1: must hold settings"}},
+		{"section without settings", "dns: ':53'\n", []string{"x.yaml:1:6: dns: must contain settings"}},
+		{"not a mapping", "- a\n", []string{"x.yaml:1:1: must contain settings"}},
 		{"wrong type", "dns:\n  udp_size: many\n", []string{"x.yaml:2: many must be a whole number"}},
 		{"not YAML", "dns: [\n", []string{"x.yaml:"}},
 		{"two documents", "data: a\n---\ndata: b\n", []string{"more than one document"}},
 		{"alias", "data: &a x\nuser: *a\n", []string{"x.yaml:1:7: data: anchors and aliases", "x.yaml:2:7: user: anchors"}},
 		{"value", "log:\n  format: xml\n", []string{"x.yaml:2:11: log.format: must be one of text, json"}},
-		{"value in a list", "dns:\n  listen:\n    - 127.0.0.1:53\n    - ns1.example.org:53\n", []string{"x.yaml:4:7: dns.listen[1]: must be IP:PORT"}},
+		{"value in a list", "dns:\n  listen:\n    - 127.0.0.1:53\n    - ns1.example.org:53\n",
+			[]string{"x.yaml:4:7: dns.listen[1]: must be IP:PORT"}},
 		{"empty list", "dns:\n  listen: []\n", []string{"x.yaml:2:11: dns.listen: must have at least one address"}},
 		{"size", "http:\n  max_import: 1MB\n", []string{"x.yaml:2: must be a number of bytes"}},
 		{"large size", "http:\n  max_import: 9999999999999GiB\n", []string{"x.yaml:2: must be a number of bytes"}},
-		{"time without a unit", "forward:\n  max_stale: 30\n", []string{"x.yaml:2: 30 must be a time with its unit, such as 30s"}},
+		{"time without a unit", "forward:\n  max_stale: 30\n",
+			[]string{"x.yaml:2: 30 must be a time with its unit, such as 30s"}},
 		{"short time", "follow:\n  interval: 1ms\n", []string{"x.yaml:2:13: follow.interval: must be a time from 10s"}},
 		{"list for a text", "data: [a]\n", []string{"x.yaml:1: must be a text"}},
 		{"cert without key", "http:\n  tls:\n    cert: a.pem\n", []string{"x.yaml:3:5: http.tls: needs both cert and key"}},
 		{"url", "http:\n  public_url: dns.example.org\n", []string{"http.public_url: must be http://"}},
 		{"url with a path", "http:\n  public_url: https://example.org/dns\n", []string{"http.public_url"}},
-		{"relative nameserver", "designate:\n  nameservers: [ns1.example.org]\n", []string{"designate.nameservers[0]: must be a name that ends with a dot"}},
-		{"quota of zero", "designate:\n  quotas:\n    zones: 0\n", []string{"designate.quotas.zones: must be greater than 0, or -1"}},
+		{"relative nameserver", "designate:\n  nameservers: [ns1.example.org]\n",
+			[]string{"designate.nameservers[0]: must be a name that ends with a dot"}},
+		{"quota of zero", "designate:\n  quotas:\n    zones: 0\n",
+			[]string{"designate.quotas.zones: must be greater than 0, or -1"}},
 		{"JWT without a list", "apps:\n  jwt: {issuer: x}\n", []string{"x.yaml:2:8: apps.jwt: must be a list"}},
-		{"typing error in a list", "apps:\n  jwt:\n    - isuer: x\n", []string{"x.yaml:3:7: apps.jwt[0].isuer: no such setting; did you mean issuer?"}},
-		{"not a section in a list", "apps: {jwt: [x]}\n", []string{"x.yaml:1:14: apps.jwt[0]: must hold settings"}},
-		{"alias in a list", "apps: {jwt: [&a {issuer: x, keys: y}, *a]}\n", []string{"apps.jwt[0]: anchors", "apps.jwt[1]: anchors"}},
-		{"wrong type in a list", "apps:\n  jwt:\n    - issuer: x\n      keys: y\n      leeway: 3\n", []string{"x.yaml:5: 3 must be a time with its unit"}},
+		{"typing error in a list", "apps:\n  jwt:\n    - isuer: x\n",
+			[]string{"x.yaml:3:7: apps.jwt[0].isuer: no such setting; did you mean issuer?"}},
+		{"not a section in a list", "apps: {jwt: [x]}\n", []string{"x.yaml:1:14: apps.jwt[0]: must contain settings"}},
+		{"alias in a list", "apps: {jwt: [&a {issuer: x, keys: y}, *a]}\n",
+			[]string{"apps.jwt[0]: anchors", "apps.jwt[1]: anchors"}},
+		{"wrong type in a list", "apps:\n  jwt:\n    - issuer: x\n      keys: y\n      leeway: 3\n",
+			[]string{"x.yaml:5: 3 must be a time with its unit"}},
 		{"JWT without keys", "apps: {jwt: [{issuer: x}]}\n", []string{"x.yaml:1:14: apps.jwt[0].keys: must name a file"}},
-		{"JWT with a secret", "apps: {jwt: [{issuer: x, keys: y, algorithms: [HS256]}]}\n", []string{"x.yaml:1:48: apps.jwt[0].algorithms[0]: must be one of RS256"}},
-		{"no algorithm", "apps: {jwt: [{issuer: x, keys: y, algorithms: []}]}\n", []string{"apps.jwt[0].algorithms: must have at least one"}},
-		{"two issuers of one name", "apps: {jwt: [{issuer: x, keys: y}, {issuer: x, keys: y}]}\n", []string{"apps.jwt[1].issuer: is there already"}},
+		{"JWT with a secret", "apps: {jwt: [{issuer: x, keys: y, algorithms: [HS256]}]}\n",
+			[]string{"x.yaml:1:48: apps.jwt[0].algorithms[0]: must be one of RS256"}},
+		{"no algorithm", "apps: {jwt: [{issuer: x, keys: y, algorithms: []}]}\n",
+			[]string{"apps.jwt[0].algorithms: must have at least one"}},
+		{"two issuers of one name", "apps: {jwt: [{issuer: x, keys: y}, {issuer: x, keys: y}]}\n",
+			[]string{"apps.jwt[1].issuer: is listed twice"}},
 		{"long leeway", "apps: {jwt: [{issuer: x, keys: y, leeway: 1h}]}\n", []string{"apps.jwt[0].leeway: must be a time"}},
-		{"applications for all", "apps: {listen: ':80', authentication: none}\n", []string{"x.yaml:1:39: apps.authentication: none lets everybody who reaches :80"}},
-		{"platforms that are not looked at", "mep: {listen: '127.0.0.1:80', platforms: [mepm]}\n", []string{"mep.platforms: is looked at with"}},
-		{"JWT that is not looked at", "apps: {listen: '127.0.0.1:80', authentication: none, jwt: [{issuer: x, keys: y}]}\n", []string{"apps.jwt: is not looked at"}},
+		{"applications for all", "apps: {listen: ':80', authentication: none}\n",
+			[]string{"x.yaml:1:39: apps.authentication: none lets everybody who reaches :80"}},
+		{"platforms without certificates", "mep: {listen: '127.0.0.1:80', platforms: [mepm]}\n",
+			[]string{"mep.platforms: requires mep.authentication: certificate"}},
+		{"JWT without authentication", "apps: {listen: '127.0.0.1:80', authentication: none, jwt: [{issuer: x, keys: y}]}\n",
+			[]string{"apps.jwt: has no effect"}},
 		{"apps address", "apps: {listen: here}\n", []string{"apps.listen: must be IP:PORT"}},
 		{"apps key without cert", "apps: {tls: {key: k}}\n", []string{"apps.tls: needs both cert and key"}},
-		{"platform for all", "mep: {listen: '[::]:80', authentication: none}\n", []string{"mep.authentication: none lets everybody who reaches [::]:80 change what is answered: listen on 127.0.0.1"}},
-		{"platform for all behind a CA", "mep: {listen: ':80', authentication: none, tls: {cert: c, key: k, client_ca: a}}\n", []string{"mep.authentication: none"}},
-		{"certificates of nobody", "mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k}}\n", []string{"mep.authentication: certificate needs mep.tls.client_ca"}},
-		{"upstream by name", "forward:\n  upstreams:\n    - resolver.example.org\n", []string{"x.yaml:3:7: forward.upstreams[0]: must be an address"}},
-		{"upstream twice", "forward: {upstreams: ['127.0.0.1', 'udp://127.0.0.1:53', 'tcp://127.0.0.1']}\n", []string{"forward.upstreams[1]: is there already"}},
-		{"clients without upstreams", "forward: {clients: [192.0.2.0/24]}\n", []string{"forward.clients: has nobody to forward to"}},
-		{"open resolver", "forward: {upstreams: ['127.0.0.1'], clients: [127.0.0.1, 0.0.0.0/0]}\n", []string{"x.yaml:1:58: forward.clients[1]: lets the whole internet"}},
-		{"open resolver, IPv6", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0']}\n", []string{"forward.clients[0]: lets the whole internet"}},
-		{"half the internet is not the whole", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0', x]}\n", []string{"forward.clients[0]", "forward.clients[1]: must be an address or a network"}},
+		{"platform for all", "mep: {listen: '[::]:80', authentication: none}\n",
+			[]string{"mep.authentication: none lets everybody who reaches [::]:80 change what is answered: " +
+				"listen on 127.0.0.1"}},
+		{"platform for all behind a CA", "mep: {listen: ':80', authentication: none, tls: {cert: c, key: k, client_ca: a}}\n",
+			[]string{"mep.authentication: none"}},
+		{"certificates of nobody", "mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k}}\n",
+			[]string{"mep.authentication: certificate needs mep.tls.client_ca"}},
+		{"upstream by name", "forward:\n  upstreams:\n    - resolver.example.org\n",
+			[]string{"x.yaml:3:7: forward.upstreams[0]: must be an address"}},
+		{"upstream twice", "forward: {upstreams: ['127.0.0.1', 'udp://127.0.0.1:53', 'tcp://127.0.0.1']}\n",
+			[]string{"forward.upstreams[1]: is listed twice"}},
+		{"clients without upstreams", "forward: {clients: [192.0.2.0/24]}\n",
+			[]string{"forward.clients: requires forward.upstreams"}},
+		{"open resolver", "forward: {upstreams: ['127.0.0.1'], clients: [127.0.0.1, 0.0.0.0/0]}\n",
+			[]string{"x.yaml:1:58: forward.clients[1]: lets the whole internet"}},
+		{"open resolver, IPv6", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0']}\n",
+			[]string{"forward.clients[0]: lets the whole internet"}},
+		{"half the internet is not the whole", "forward: {upstreams: ['127.0.0.1'], clients: ['::/0', x]}\n",
+			[]string{"forward.clients[0]", "forward.clients[1]: must be an address or a network"}},
 		{"replies too small", "dns: {udp_size: 100}\n", []string{"dns.udp_size: must be from 512 to 4096"}},
-		{"long version", "dns: {version: " + strings.Repeat("x", 201) + "}\n", []string{"dns.version: must be at most 200 bytes"}},
+		{"long version", "dns: {version: " + strings.Repeat("x", 201) + "}\n",
+			[]string{"dns.version: must be at most 200 bytes"}},
 		{"long NSID", "dns: {nsid: " + strings.Repeat("x", 129) + "}\n", []string{"dns.nsid: must be at most 128 bytes"}},
 		{"no rate", "dns: {rrl: {responses: 0}}\n", []string{"dns.rrl.responses: must be at least 1"}},
 		{"small cache", "forward: {cache_size: 1KiB}\n", []string{"forward.cache_size: must be from 64KiB to 1024GiB"}},
 		{"old answers", "forward: {max_stale: 1000h}\n", []string{"forward.max_stale: must be a time from 0s to 168h"}},
-		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n", []string{"mec.callbacks.networks[0]: must be an address"}},
+		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n",
+			[]string{"mec.callbacks.networks[0]: must be an address"}},
 		{"limit", "journal: {changes: 0}\n", []string{"journal.changes: must be at least 1"}},
-		{"removed limit", "dns:\n  rrl:\n    slip: 0\n", []string{"x.yaml:3:5: dns.rrl.slip: is no longer a setting: it is always 2; remove the line"}},
-		{"removed switch", "apps: {extensions: true}\n", []string{"x.yaml:1:8: apps.extensions: is no longer a setting: remove the line, and set mec.edgegallery: true"}},
+		{"removed limit", "dns:\n  rrl:\n    slip: 0\n",
+			[]string{"x.yaml:3:5: dns.rrl.slip: is no longer a setting: it is always 2; remove the line"}},
+		{"removed switch", "apps: {extensions: true}\n",
+			[]string{"x.yaml:1:8: apps.extensions: is no longer a setting: remove the line, and set mec.edgegallery: true"}},
 		{"network", "dns: {rrl: {exempt: [here]}}\n", []string{"x.yaml:1:22: dns.rrl.exempt[0]"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse("x.yaml", []byte(tt.text))
 			if err == nil {
-				t.Fatal("it was taken")
+				t.Fatal("the file was accepted")
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {
@@ -252,13 +283,15 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	write("np.yaml", "data: state\ndns: {cookie_secret_file: cookie}\nhttp: {tls: {cert: c.pem, key: /etc/k.pem}}\n"+
-		"apps: {tls: {cert: a.pem, key: ak.pem}, jwt: [{issuer: x, keys: j.pem}]}\nmep: {tls: {cert: m.pem, key: mk.pem, client_ca: ca.pem}}\n"+
+		"apps: {tls: {cert: a.pem, key: ak.pem}, jwt: [{issuer: x, keys: j.pem}]}\n"+
+		"mep: {tls: {cert: m.pem, key: mk.pem, client_ca: ca.pem}}\n"+
 		"forward: {tls_ca: roots.pem}\n")
 	c, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Data != filepath.Join(dir, "state") || c.HTTP.TLS.Cert != filepath.Join(dir, "c.pem") || c.HTTP.TLS.Key != "/etc/k.pem" {
+	if c.Data != filepath.Join(dir, "state") || c.HTTP.TLS.Cert != filepath.Join(dir, "c.pem") ||
+		c.HTTP.TLS.Key != "/etc/k.pem" {
 		t.Errorf("paths %q %q %q", c.Data, c.HTTP.TLS.Cert, c.HTTP.TLS.Key)
 	}
 	for _, f := range []struct{ got, want string }{
@@ -280,7 +313,8 @@ func TestLoad(t *testing.T) {
 		t.Errorf("CookieSecret = %x, %v", s, err)
 	}
 	write("cookie", "secret-words\n")
-	if _, err := c.DNS.CookieSecret(); err == nil || !strings.Contains(err.Error(), "32 hexadecimal digits") || strings.Contains(err.Error(), "secret-words") {
+	if _, err := c.DNS.CookieSecret(); err == nil || !strings.Contains(err.Error(), "32 hexadecimal digits") ||
+		strings.Contains(err.Error(), "secret-words") {
 		t.Errorf("bad secret: %v", err)
 	}
 	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, os.ErrNotExist) {
@@ -311,12 +345,12 @@ func FuzzParse(f *testing.F) {
 		c, err := Parse("x.yaml", []byte(text))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "x.yaml:") {
-				t.Errorf("error without a place: %v", err)
+				t.Errorf("error without a position: %v", err)
 			}
 			return
 		}
 		if err := c.Validate(); err != nil {
-			t.Errorf("Parse took what Validate refuses: %v", err)
+			t.Errorf("Parse accepted what Validate refuses: %v", err)
 		}
 	})
 }

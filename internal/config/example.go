@@ -5,5 +5,5 @@ import _ "embed"
 //go:embed example.yaml
 var example string
 
-// Example is a file with every setting, its default and what it is for.
+// Example returns a file with every setting, its default and its description.
 func Example() string { return example }

@@ -22,9 +22,10 @@ func TestExplain(t *testing.T) {
 		"per_client: 0":                     "explain.per_client",
 		"per_target: -1":                    "explain.per_target",
 		"keep: 0":                           "explain.keep: must be from 1 to 1000",
-		"public: true, allow_private: true": "explain.allow_private: cannot be with explain.public",
+		"public: true, allow_private: true": "explain.allow_private: cannot be used with explain.public",
 	} {
-		if _, err := config.Parse("c.yaml", []byte("explain: {"+text+"}\n")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.Parse("c.yaml", []byte("explain: {"+text+"}\n")); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Follow is how targets of ALIAS records that are not in zones of this server are looked up.
+// Follow configures how targets of ALIAS records outside the zones of this server are resolved.
 type Follow struct {
 	Resolvers    []string      `yaml:"resolvers"`
 	Interval     time.Duration `yaml:"interval"`
 	TTLFloor     time.Duration `yaml:"ttl_floor"`
 	AllowPrivate bool          `yaml:"allow_private"`
 	AllowOwn     bool          `yaml:"allow_own"`
-	StaleLimit   time.Duration `yaml:"stale_limit"` // 0: none
+	StaleLimit   time.Duration `yaml:"stale_limit"` // 0 for no limit
 	OwnZones     string        `yaml:"own_zones"`
 }
 
-// Values of Follow.OwnZones: of which projects zones on this server are used for targets in them.
+// These are the values of Follow.OwnZones. They select the projects whose zones on this server may be followed.
 const (
 	OwnZonesProject = "project"
 	OwnZonesAll     = "all"

@@ -9,15 +9,18 @@ import (
 )
 
 func TestFollow(t *testing.T) {
-	c, err := config.Parse("c.yaml", []byte("follow: {resolvers: ['127.0.0.1:5353', 'tls://192.0.2.1#dns.example.org'], interval: 10m, allow_private: true, stale_limit: 72h, own_zones: all}\n"))
+	c, err := config.Parse("c.yaml", []byte("follow: {resolvers: ['127.0.0.1:5353', 'tls://192.0.2.1#dns.example.org'], "+
+		"interval: 10m, allow_private: true, stale_limit: 72h, own_zones: all}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := c.Follow; len(f.Servers()) != 2 || f.Interval != 10*time.Minute || f.TTLFloor != 30*time.Second || !f.AllowPrivate || f.AllowOwn || f.StaleLimit != 72*time.Hour ||
+	if f := c.Follow; len(f.Servers()) != 2 || f.Interval != 10*time.Minute || f.TTLFloor != 30*time.Second ||
+		!f.AllowPrivate || f.AllowOwn || f.StaleLimit != 72*time.Hour ||
 		f.OwnZones != config.OwnZonesAll {
 		t.Errorf("follow = %+v", f)
 	}
-	if f := config.Default().Follow; f.Interval != 1800*time.Second || len(f.Servers()) != 0 || f.AllowPrivate || f.StaleLimit != 0 || f.OwnZones != config.OwnZonesProject {
+	if f := config.Default().Follow; f.Interval != 1800*time.Second || len(f.Servers()) != 0 || f.AllowPrivate ||
+		f.StaleLimit != 0 || f.OwnZones != config.OwnZonesProject {
 		t.Errorf("the default is %+v", f)
 	}
 	for line, want := range map[string]string{
@@ -28,7 +31,8 @@ func TestFollow(t *testing.T) {
 		"own_zones: mine":              "follow.own_zones: must be one of project, all",
 		"max_addresses: 9":             "follow.max_addresses: is no longer a setting: it is always 20",
 	} {
-		if _, err := config.Parse("c.yaml", []byte("follow:\n  "+line+"\n")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.Parse("c.yaml", []byte("follow:\n  "+line+"\n")); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/nameplane/nameplane/internal/access"
 )
 
-// Ways to authenticate a client.
+// These are the methods to authenticate a client.
 const (
 	AuthToken       = "token"
 	AuthCertificate = "certificate"
 	AuthNone        = "none"
 )
 
-// Apps is the listener for edge applications: Mp1.
+// Apps configures the listener for edge applications: Mp1.
 type Apps struct {
-	Listen         string `yaml:"listen"` // empty: closed
+	Listen         string `yaml:"listen"` // empty: no listener
 	TLS            TLS    `yaml:"tls"`
 	Authentication string `yaml:"authentication"`
 	JWT            []JWT  `yaml:"jwt"`
@@ -38,7 +38,7 @@ type JWT struct {
 	Leeway     time.Duration `yaml:"leeway"`
 }
 
-// UnmarshalYAML decodes an issuer over the defaults of an element.
+// UnmarshalYAML decodes an issuer over the defaults of an issuer.
 func (j *JWT) UnmarshalYAML(n *yaml.Node) error {
 	type plain JWT
 	p := plain{Algorithms: slices.Clone(access.Algorithms), Claim: "sub", Leeway: 30 * time.Second}
@@ -58,21 +58,21 @@ func (a Apps) Issuers() []access.IssuerConfig {
 	return out
 }
 
-// MEP is the listener for edge platforms: Mm5, and management of the server's records.
+// MEP configures the listener for edge platforms: Mm5, and the management of server records.
 type MEP struct {
-	Listen         string   `yaml:"listen"` // empty: closed
+	Listen         string   `yaml:"listen"` // empty: no listener
 	TLS            TLS      `yaml:"tls"`
 	Authentication string   `yaml:"authentication"`
-	Platforms      []string `yaml:"platforms"` // common names of certificates; none: every one of the CA
+	Platforms      []string `yaml:"platforms"` // common names of certificates; empty: every certificate of the CA
 }
 
-// MEC is how edge applications and platforms are served.
+// MEC configures how edge applications and platforms are served.
 type MEC struct {
 	EdgeGallery bool      `yaml:"edgegallery"`
 	Callbacks   Callbacks `yaml:"callbacks"`
 }
 
-// Callbacks says where notifications may be sent.
+// Callbacks configures where notifications may be sent.
 type Callbacks struct {
 	Networks []string `yaml:"networks"`
 }
@@ -84,17 +84,18 @@ func (v *checker) apps(a Apps) {
 	v.listener("apps", a.Listen, a.TLS)
 	v.oneOf("apps.authentication", a.Authentication, AuthToken, AuthNone)
 	v.need(a.Authentication != AuthNone || loopback(a.Listen) || a.TLS.ClientCA != "", "apps.authentication", "none lets "+
-		"everybody who reaches "+a.Listen+" act for every application: use token, listen on 127.0.0.1, or set apps.tls.client_ca "+
-		"so that only your gateway can connect")
-	v.need(a.Authentication != AuthNone || len(a.JWT) == 0, "apps.jwt", "is not looked at with authentication: none; use token")
+		"everybody who reaches "+a.Listen+" act for every application: use token, listen on 127.0.0.1, or set "+
+		"apps.tls.client_ca so that only your gateway can connect")
+	v.need(a.Authentication != AuthNone || len(a.JWT) == 0, "apps.jwt",
+		"has no effect with authentication: none; use token")
 	seen := map[string]bool{}
 	for i, j := range a.JWT {
 		key := fmt.Sprintf("apps.jwt[%d]", i)
-		v.need(j.Issuer != "", key+".issuer", "must be what the claim iss of the issuer says")
-		v.need(!seen[j.Issuer], key+".issuer", "is there already")
+		v.need(j.Issuer != "", key+".issuer", "must be the value of the issuer's claim iss")
+		v.need(!seen[j.Issuer], key+".issuer", "is listed twice")
 		seen[j.Issuer] = true
 		v.need(j.Keys != "", key+".keys", "must name a file of the issuer's public keys, PEM or JWKS")
-		v.need(j.Claim != "", key+".claim", "must name the claim that holds the id of the application instance, such as sub")
+		v.need(j.Claim != "", key+".claim", "must name the claim with the ID of the application instance, such as sub")
 		v.need(len(j.Algorithms) > 0, key+".algorithms", "must have at least one of "+strings.Join(access.Algorithms, ", "))
 		for n, alg := range j.Algorithms {
 			v.oneOf(fmt.Sprintf("%s.algorithms[%d]", key, n), alg, access.Algorithms...)
@@ -106,15 +107,17 @@ func (v *checker) apps(a Apps) {
 func (v *checker) mep(m MEP) {
 	v.listener("mep", m.Listen, m.TLS)
 	v.oneOf("mep.authentication", m.Authentication, AuthToken, AuthCertificate, AuthNone)
-	v.need(m.Authentication != AuthCertificate || m.TLS.ClientCA != "", "mep.authentication", "certificate needs mep.tls.client_ca, "+
-		"the CA whose certificates platforms show")
-	v.need(m.Authentication == AuthCertificate || len(m.Platforms) == 0, "mep.platforms", "is looked at with authentication: certificate only")
+	v.need(m.Authentication != AuthCertificate || m.TLS.ClientCA != "", "mep.authentication",
+		"certificate needs mep.tls.client_ca, the CA of the certificates of platforms")
+	v.need(m.Authentication == AuthCertificate || len(m.Platforms) == 0, "mep.platforms",
+		"requires mep.authentication: certificate")
 	v.need(!slices.Contains(m.Platforms, ""), "mep.platforms", "must be the common names of certificates")
-	v.need(m.Authentication != AuthNone || loopback(m.Listen), "mep.authentication", "none lets everybody who reaches "+m.Listen+
-		" change what is answered: listen on 127.0.0.1 beside the platform, or use certificate (with mep.tls.client_ca) or token")
+	v.need(m.Authentication != AuthNone || loopback(m.Listen), "mep.authentication", "none lets everybody who reaches "+
+		m.Listen+" change what is answered: listen on 127.0.0.1 beside the platform, or use certificate "+
+		"(with mep.tls.client_ca) or token")
 }
 
-// listener checks an HTTP listener that is closed by default.
+// listener checks an optional HTTP listener.
 func (v *checker) listener(name, listen string, t TLS) {
 	if listen != "" {
 		v.address(name+".listen", listen)
@@ -131,7 +134,8 @@ func (v *checker) mec(m MEC) {
 	v.networks("mec.callbacks.networks", m.Callbacks.Networks)
 }
 
-// loopback reports whether an address can be reached from this machine only; an empty one cannot be reached at all.
+// loopback reports whether an address can be reached only from this machine. That includes the empty address, which has
+// no listener.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if listen == "" || err == nil && host == "localhost" {

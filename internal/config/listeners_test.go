@@ -43,7 +43,8 @@ mec:
 		t.Fatal(err)
 	}
 	want := []access.IssuerConfig{
-		{Issuer: "https://idp.example.org", Keys: "idp.pem", Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"}, Claim: "sub", Leeway: 30 * time.Second},
+		{Issuer: "https://idp.example.org", Keys: "idp.pem", Algorithms: []string{"RS256", "PS256", "ES256", "EdDSA"},
+			Claim: "sub", Leeway: 30 * time.Second},
 		{Issuer: "other", Keys: "other.json", Audience: "nameplane", Algorithms: []string{"ES256"}, Claim: "client_id"},
 	}
 	if diff := cmp.Diff(want, c.Apps.Issuers()); diff != "" {
@@ -60,9 +61,9 @@ mec:
 	}
 }
 
-// TestExampleIssuer checks the issuer that the example has as a comment against the defaults of an issuer.
+// TestExampleIssuer compares the issuer in a comment of the example with the defaults of an issuer.
 func TestExampleIssuer(t *testing.T) {
-	_, text, _ := strings.Cut(Example(), "Of each:\n")
+	_, text, _ := strings.Cut(Example(), "Settings of each:\n")
 	block := "apps:\n  jwt:\n"
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#   ")
@@ -86,26 +87,26 @@ func TestExampleIssuer(t *testing.T) {
 	}
 }
 
-// TestWhoMayComeIn takes what is safe; TestMistakes has what is not.
-func TestWhoMayComeIn(t *testing.T) {
+// TestSafeSettings checks that safe combinations of settings are accepted. TestMistakes has the unsafe ones.
+func TestSafeSettings(t *testing.T) {
 	for _, text := range []string{
 		"apps: {listen: '127.0.0.1:80', authentication: none}",
 		"apps: {listen: 'localhost:80', authentication: none}",
 		"apps: {listen: '[::1]:80', authentication: none}",
 		"apps: {listen: '192.0.2.1:80', authentication: none, tls: {cert: c, key: k, client_ca: a}}",
-		"apps: {authentication: none}", // closed
+		"apps: {authentication: none}", // no listener
 		"mep: {listen: '127.0.0.1:80', authentication: none}",
 		"mep: {authentication: none}",
 		"mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k, client_ca: a}}",
 		"forward: {upstreams: ['127.0.0.1'], clients: [0.0.0.0/0, '::/0'], open_resolver: true}",
-		"forward: {upstreams: ['127.0.0.1']}", // for nobody
+		"forward: {upstreams: ['127.0.0.1']}", // for no clients
 	} {
 		if _, err := Parse("x.yaml", []byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	c := Default()
-	c.MEP.Listen, c.MEP.Authentication = "0.0.0.0:80", AuthNone // as a flag over a file can make it
+	c.MEP.Listen, c.MEP.Authentication = "0.0.0.0:80", AuthNone // as a flag over a file can set it
 	if err := c.Validate(); err == nil {
 		t.Error("Validate accepted mep without authentication on all addresses")
 	}
@@ -122,7 +123,7 @@ func TestRoots(t *testing.T) {
 	if err := os.WriteFile(file, []byte("words"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Forward{TLSCA: file}).Roots(); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+	if _, err := (Forward{TLSCA: file}).Roots(); err == nil || !strings.Contains(err.Error(), "contains no certificate") {
 		t.Errorf("no certificate: %v", err)
 	}
 }

@@ -16,19 +16,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse decodes the text of a file over the defaults. Its error has one line for each mistake, with its position and
-// what was probably meant.
+// Parse decodes the text of a file over the defaults. Its error has one line for each mistake, with its position and a
+// suggestion.
 func Parse(file string, text []byte) (Config, error) {
 	c := Default()
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return c, nil // nothing but comments: the defaults
+		return c, nil // only comments: the defaults
 	} else if err != nil {
-		return Config{}, place(file, err)
+		return Config{}, describe(file, err)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("%s:1: holds more than one document: remove the line of --- and what follows it", file)
+		return Config{}, fmt.Errorf("%s:1: contains more than one document: remove the --- line and everything after it",
+			file)
 	}
 	w := walk{file: file, at: map[string]*yaml.Node{}}
 	w.mapping(doc.Content[0], reflect.TypeFor[Config](), "")
@@ -36,7 +37,7 @@ func Parse(file string, text []byte) (Config, error) {
 		return Config{}, errors.Join(w.errs...)
 	}
 	if err := doc.Decode(&c); err != nil {
-		return Config{}, place(file, err)
+		return Config{}, describe(file, err)
 	}
 	for _, p := range c.problems() {
 		w.fail(w.find(p.key), p.key, p.reason)
@@ -45,7 +46,7 @@ func Parse(file string, text []byte) (Config, error) {
 	return c, errors.Join(w.errs...)
 }
 
-// walk compares a file with the type that it fills, and records the position of each setting.
+// walk compares a file with the type that it is decoded into, and records the position of each setting.
 type walk struct {
 	file string
 	at   map[string]*yaml.Node
@@ -63,7 +64,7 @@ func (w *walk) fail(n *yaml.Node, key, reason string) {
 	w.errs = append(w.errs, fmt.Errorf("%s:%d:%d: %s%s", w.file, line, column, key, reason))
 }
 
-// find returns the position of a setting, or of the section that it is part of.
+// find returns the node of a setting, or of the section that it is part of.
 func (w *walk) find(key string) *yaml.Node {
 	for key != "" && w.at[key] == nil {
 		key = key[:max(0, strings.LastIndexAny(key, ".["))]
@@ -77,7 +78,7 @@ func (w *walk) mapping(n *yaml.Node, t reflect.Type, path string) {
 		return // a section without settings
 	}
 	if n.Kind != yaml.MappingNode {
-		w.fail(n, path, "must hold settings, one on each line: "+strings.Join(keys(t), ", "))
+		w.fail(n, path, "must contain settings, one on each line: "+strings.Join(keys(t), ", "))
 		return
 	}
 	seen := map[string]int{}
@@ -102,7 +103,7 @@ func (w *walk) mapping(n *yaml.Node, t reflect.Type, path string) {
 func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		w.fail(n, path, "anchors and aliases are not used here: write the value")
+		w.fail(n, path, "anchors and aliases are not supported: write the value")
 	case t.Kind() == reflect.Struct:
 		w.mapping(n, t, path)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
@@ -111,7 +112,7 @@ func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 		w.at[path] = n
 		for i, e := range n.Content {
 			if e.Kind == yaml.AliasNode {
-				w.fail(e, path, "anchors and aliases are not used here: write the value")
+				w.fail(e, path, "anchors and aliases are not supported: write the value")
 			}
 			w.at[fmt.Sprintf("%s[%d]", path, i)] = e
 		}
@@ -122,7 +123,8 @@ func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
 	w.at[path] = n
 	if n.Kind != yaml.SequenceNode {
-		w.fail(n, path, "must be a list: begin each part of it with - and "+strings.Join(keys(t), ", ")+" below each other")
+		w.fail(n, path, "must be a list: begin each element with - and write "+strings.Join(keys(t), ", ")+
+			" below each other")
 		return
 	}
 	for i, e := range n.Content {
@@ -130,7 +132,7 @@ func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// keys returns the settings of a section. A field with the tag "-" is none.
+// keys returns the settings of a section. A field with the tag "-" is not a setting.
 func keys(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {
@@ -143,21 +145,22 @@ func keys(t reflect.Type) []string {
 
 // hint suggests a similar name, the same name in another section, or all names of the section.
 func hint(t reflect.Type, path, key string) string {
-	near, best := "", 3
+	similar, best := "", 3
 	for _, k := range keys(t) {
 		if d := distance(k, key); d < best && d < len(k) {
-			near, best = k, d
+			similar, best = k, d
 		}
 	}
-	if near != "" {
-		return "did you mean " + near + "?"
+	if similar != "" {
+		return "did you mean " + similar + "?"
 	}
 	if found := elsewhere(reflect.TypeFor[Config](), "", key); len(found) > 0 {
 		return "did you mean " + strings.Join(found, " or ") + "?"
 	}
-	return "in " + cmp.Or(path, "the file") + " can stand: " + strings.Join(keys(t), ", ")
+	return "the settings of " + cmp.Or(path, "the file") + " are: " + strings.Join(keys(t), ", ")
 }
 
+// elsewhere returns the settings with this key in all sections.
 func elsewhere(t reflect.Type, path, key string) (found []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -172,7 +175,8 @@ func elsewhere(t reflect.Type, path, key string) (found []string) {
 	return found
 }
 
-// distance returns how many letters must be changed, added, removed or swapped with their neighbour.
+// distance returns how many letters must be changed, added, removed or swapped with their neighbor to turn a into b
+// (optimal string alignment).
 func distance(a, b string) int {
 	if len(b) > 64 {
 		return len(b)
@@ -205,14 +209,14 @@ var (
 	typeOf = regexp.MustCompile("^cannot unmarshal !!\\w+ (?:`(.*)` )?into (.*)$")
 )
 
-// kinds describes the types of settings.
+// kinds describes the types of settings for operators.
 var kinds = map[string]string{
 	"int": "a whole number", "uint32": "a whole number from 0 to 4294967295", "bool": "true or false", "string": "a text",
 	"[]string": "a list, such as [a, b]", "time.Duration": "a time with its unit, such as 30s",
 }
 
-// place adds the file's name to an error of the YAML library, and words it for operators.
-func place(file string, err error) error {
+// describe adds the file name to an error of the YAML library, and rewrites the error for operators.
+func describe(file string, err error) error {
 	texts := []string{err.Error()}
 	if t := (*yaml.TypeError)(nil); errors.As(err, &t) {
 		texts = slices.Clone(t.Errors)
@@ -233,7 +237,7 @@ func place(file string, err error) error {
 	return errors.Join(errs...)
 }
 
-// Diff lists the settings in which two configurations differ.
+// Diff returns the settings in which two configurations differ.
 func Diff(a, b Config) []string {
 	return diff(reflect.ValueOf(a), reflect.ValueOf(b), "")
 }

@@ -1,6 +1,6 @@
 package config
 
-// removed says of each setting of earlier versions what became of it. Most were limits that nobody had changed.
+// removed explains what replaced each setting of older versions. Most of them were limits that nobody had changed.
 var removed = map[string]string{
 	"dns.rrl.negative":      derived,
 	"dns.rrl.errors":        derived,
@@ -19,7 +19,7 @@ var removed = map[string]string{
 	"mep.max_connections":  fixed("256"),
 
 	"apps.app_header":        edgeGallery,
-	"apps.put":               "applications switch their rules, and change more where the platform grants it; remove the line",
+	"apps.put":               "applications may switch their rules, and more if the platform permits it; remove the line",
 	"apps.extensions":        edgeGallery,
 	"mep.edgegallery_status": edgeGallery,
 	"mec.max_apps":           fixed("100000"),

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRemoved checks that a file with a setting of an earlier version is refused, with the setting's name and what to do.
+// TestRemoved checks that a file with a setting of an older version is refused with the setting's name and what to do.
 func TestRemoved(t *testing.T) {
 	for key := range removed {
 		text := ""
@@ -13,7 +13,8 @@ func TestRemoved(t *testing.T) {
 			text += "\n" + strings.Repeat("  ", depth) + part + ":"
 		}
 		_, err := Parse("x.yaml", []byte(text+" 1\n"))
-		if err == nil || !strings.Contains(err.Error(), key+": is no longer a setting: ") || !strings.Contains(err.Error(), "remove the line") {
+		if err == nil || !strings.Contains(err.Error(), key+": is no longer a setting: ") ||
+			!strings.Contains(err.Error(), "remove the line") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// Transfer is which name servers may copy zones, and the limit of zones copied from them.
+// Transfer configures which name servers may copy zones, and which are notified of changes.
 type Transfer struct {
 	Allow       []string    `yaml:"allow"`
 	AllowKeys   []string    `yaml:"allow_keys"`
@@ -22,13 +22,13 @@ type Secondary struct {
 	Key     string `yaml:"key"`
 }
 
-// AddrPort returns the Address, which Parse has checked.
+// AddrPort returns Address, which Parse has checked.
 func (s Secondary) AddrPort() netip.AddrPort {
 	a, _ := transfer.ParseMaster(s.Address)
 	return a
 }
 
-// KeyName returns the Key, which Parse has checked; the zero Name for none.
+// KeyName returns Key, which Parse has checked. It returns the zero Name when there is no key.
 func (s Secondary) KeyName() dnsname.Name {
 	n, _ := dnsname.Parse(s.Key)
 	return n
@@ -46,7 +46,7 @@ func (t Transfer) Networks() []netip.Prefix {
 	return out
 }
 
-// Keys returns the keys that may transfer every zone: AllowKeys, and those of secondaries.
+// Keys returns the keys that may transfer every zone: AllowKeys, and the keys of secondaries.
 func (t Transfer) Keys() []dnsname.Name {
 	keys := slices.Clone(t.AllowKeys)
 	for _, s := range t.Secondaries {
@@ -61,7 +61,8 @@ func (v *checker) transfer(t Transfer) {
 	v.networks("transfer.allow", t.Allow)
 	for i, s := range t.Allow {
 		p, err := parseNetwork(s)
-		v.need(err != nil || p.Bits() > 0, fmt.Sprintf("transfer.allow[%d]", i), "gives every zone to the whole internet: name networks, or use keys")
+		v.need(err != nil || p.Bits() > 0, fmt.Sprintf("transfer.allow[%d]", i),
+			"gives every zone to the whole internet: list networks, or use keys")
 	}
 	for i, k := range t.AllowKeys {
 		_, err := dnsname.Parse(k)
@@ -69,8 +70,10 @@ func (v *checker) transfer(t Transfer) {
 	}
 	for i, s := range t.Secondaries {
 		_, err := transfer.ParseMaster(s.Address)
-		v.need(err == nil, fmt.Sprintf("transfer.secondaries[%d].address", i), "must be an address, such as 192.0.2.2 or [2001:db8::2]:5353")
+		v.need(err == nil, fmt.Sprintf("transfer.secondaries[%d].address", i),
+			"must be an address, such as 192.0.2.2 or [2001:db8::2]:5353")
 		_, err = dnsname.Parse(s.Key)
-		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i), "must be the name of a TSIG key")
+		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i),
+			"must be the name of a TSIG key")
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// problem is an invalid value.
+// problem is a setting with an invalid value.
 type problem struct{ key, reason string }
 
-// Validate checks values that did not come from a file: those of flags.
+// Validate checks values that did not come from a file, but from flags.
 func (c Config) Validate() error {
 	var errs []error
 	for _, p := range c.problems() {
@@ -28,7 +28,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// problems returns every invalid value.
+// problems returns all invalid values.
 func (c Config) problems() []problem {
 	var v checker
 	v.need(c.Data != "", "data", "must name a directory")
@@ -53,6 +53,7 @@ func (c Config) problems() []problem {
 	return v.found
 }
 
+// checker collects problems.
 type checker struct{ found []problem }
 
 func (v *checker) need(ok bool, key, reason string) {
@@ -82,7 +83,8 @@ func (v *checker) networks(key string, texts []string) {
 
 func (v *checker) server(key, text string) (resolve.Server, bool) {
 	s, err := resolve.ParseServer(text)
-	v.need(err == nil, key, "must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or tls://192.0.2.1:853#dns.example.org")
+	v.need(err == nil, key,
+		"must be an address, such as 127.0.0.1:53, tcp://192.0.2.1:53 or tls://192.0.2.1:853#dns.example.org")
 	return s, err == nil
 }
 
@@ -92,7 +94,7 @@ func (v *checker) dns(d DNS) {
 		v.address(fmt.Sprintf("dns.listen[%d]", i), a)
 	}
 	v.need(512 <= d.UDPSize && d.UDPSize <= 4096, "dns.udp_size", "must be from 512 to 4096")
-	// So the largest question with all options fits a reply of 512 bytes.
+	// With these limits, the largest question with all options fits a reply of 512 bytes.
 	v.need(len(d.Version) <= 200, "dns.version", "must be at most 200 bytes")
 	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 bytes")
 	v.atLeast("dns.rrl.responses", d.RRL.Responses, 1)
@@ -123,7 +125,7 @@ func (v *checker) designate(d Designate) {
 	const most = 1<<31 - 1 // RFC 2181 §8
 	v.need(d.MinTTL <= most, "designate.min_ttl", "must be at most 2147483647")
 	v.need(d.MinTTL <= d.DefaultTTL && 0 < d.DefaultTTL && d.DefaultTTL <= most, "designate.default_ttl",
-		"must be from 1 and min_ttl to 2147483647")
+		"must be at least 1 and min_ttl, and at most 2147483647")
 	for _, q := range []struct {
 		key   string
 		value int
@@ -135,7 +137,7 @@ func (v *checker) designate(d Designate) {
 	}
 }
 
-// address checks IP:PORT, where the IP may be left out, without asking the DNS for names.
+// address checks IP:PORT, where the IP may be left out. It does not resolve host names.
 func (v *checker) address(key, s string) {
 	host, port, err := net.SplitHostPort(s)
 	if err == nil && host != "" && host != "localhost" {
