@@ -1,5 +1,8 @@
-// Package daemon is the server: it opens the store, wires every part to it, binds all listeners, and runs until it is
+// Package daemon runs the server: it opens the store, wires every part to it, binds all listeners, and runs until it is
 // stopped.
+//
+// Start with Open and Run in daemon.go. listeners.go builds the HTTP APIs of each listener; reload.go applies a changed
+// configuration.
 package daemon
 
 import (
@@ -31,20 +34,20 @@ import (
 	"github.com/nameplane/nameplane/internal/transfer"
 )
 
-// storeFile is the store's file in the data directory.
+// storeFile is the name of the store's file in the data directory.
 const storeFile = "nameplane.db"
 
-// Options is all that a server is opened with.
+// Options configures a server.
 type Options struct {
 	Config  config.Config
 	Load    func() (config.Config, error) // reads the configuration again for Reload
 	Log     *slog.Logger
-	Level   *slog.LevelVar // of Log
-	Version string         // of the program
-	Memory  int64          // limit of the process, in bytes; 0: none
+	Level   *slog.LevelVar // level of Log
+	Version string         // version of the program
+	Memory  int64          // memory limit of the process, in bytes; 0 for none
 }
 
-// Daemon is a server with its store opened and all its listeners bound.
+// Daemon is a server with an open store and all its listeners bound.
 type Daemon struct {
 	cfg        config.Config
 	load       func() (config.Config, error)
@@ -53,15 +56,15 @@ type Daemon struct {
 	version    string
 	data       *os.Root // the data directory
 	store      *boltstore.Store
-	budget     *budget.Budget // of memory
+	budget     *budget.Budget // memory budget
 	publisher  *publish.Publisher
 	access     *access.Access
 	designate  *designate.API
 	following  *following
 	rules      *mec.Service
-	explaining *explaining        // nil: scans are off
-	callbacks  *mecapi.Callbacks  // nil: notifications are not sent
-	forwarder  *forward.Forwarder // nil: names that are not ours are refused
+	explaining *explaining        // nil when scans are disabled
+	callbacks  *mecapi.Callbacks  // nil when notifications are not sent
+	forwarder  *forward.Forwarder // nil when names outside the zones of this server are refused
 	notifier   *transfer.Notifier
 	refresher  *transfer.Refresher
 	peers      *dnspeer.Server
@@ -69,11 +72,11 @@ type Daemon struct {
 	listeners
 
 	stopping    chan struct{} // closed when the listeners are about to close
-	stopCommits func()        // ends the publisher; everything else must have ended before
-	committed   chan struct{}
+	stopCommits func()        // stops the publisher; everything else must have stopped before
+	committed   chan struct{} // closed when the publisher has stopped
 }
 
-// Open opens the store and binds every listener. The caller calls Run, which also closes the server.
+// Open opens the store and binds every listener. The caller must call Run, which also closes the server.
 func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 	d := &Daemon{cfg: o.Config, load: o.Load, log: o.Log, level: o.Level, version: o.Version, budget: budget.New(o.Memory),
 		stopping: make(chan struct{}), committed: make(chan struct{})}
@@ -103,7 +106,7 @@ func (d *Daemon) openStore() (err error) {
 	if d.data, err = os.OpenRoot(d.cfg.Data); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := d.emptied(); err != nil {
+	if err := d.checkEmptied(); err != nil {
 		return err
 	}
 	if d.store, err = boltstore.Open(d.storePath(), boltstore.Options{Log: d.log}); err != nil {
@@ -113,9 +116,10 @@ func (d *Daemon) openStore() (err error) {
 		return fmt.Errorf("store file %s: %w", d.storePath(), err)
 	}
 	d.following = newFollowing(d)
-	d.publisher, err = publish.Open(d.store, publish.Options{Log: d.log, Quotas: d.cfg.Designate.Quotas, Full: d.budget.Full,
-		JournalLimit: d.cfg.Journal.Changes, Committed: d.changed,
-		Derive: d.following.aliases.Derive})
+	d.publisher, err = publish.Open(d.store,
+		publish.Options{Log: d.log, Quotas: d.cfg.Designate.Quotas, Full: d.budget.Full,
+			JournalLimit: d.cfg.Journal.Changes, Committed: d.onCommitted,
+			Derive: d.following.aliases.Derive})
 	if err != nil {
 		return d.unreadable(err)
 	}
@@ -123,7 +127,7 @@ func (d *Daemon) openStore() (err error) {
 		return d.unreadable(err)
 	}
 	d.openTransfer()
-	d.store.DropCaches() // all of it was just read once, to be served from memory from now on
+	d.store.DropCaches() // the load has just read all pages once; zones are served from memory from now on
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stopCommits = cancel
 	go func() {
@@ -135,21 +139,21 @@ func (d *Daemon) openStore() (err error) {
 
 func (d *Daemon) storePath() string { return filepath.Join(d.cfg.Data, storeFile) }
 
-// emptied refuses an empty store file beside the token of an earlier server: a copy onto a full disk leaves such a
-// file, and a server that used it as a new store would silently serve nothing.
-func (d *Daemon) emptied() error {
+// checkEmptied returns an error for an empty store file beside the token of an earlier server. A copy onto a full disk
+// leaves such a file, and a server that used it as a new store would silently serve nothing.
+func (d *Daemon) checkEmptied() error {
 	if db, err := os.Stat(d.storePath()); err != nil || db.Size() > 0 {
-		return nil // opening it reports what is wrong
+		return nil // opening the store reports other errors
 	}
 	if _, err := os.Stat(filepath.Join(d.cfg.Data, access.AdminFile)); err != nil {
 		return nil
 	}
 	return &store.DamagedError{Path: d.storePath(),
-		Err: errors.New("it is empty, and " + access.AdminFile + " beside it is of a server that wrote to it")}
+		Err: errors.New("it is empty, but the " + access.AdminFile + " beside it is from a server that wrote to it")}
 }
 
-// unreadable makes an error of reading the store at the start a DamagedError. Its pages are sound, or it would not have
-// been opened, so a row that cannot be read was damaged in a way that no page shows.
+// unreadable turns an error of reading the store at the start into a DamagedError. The pages are intact, because
+// otherwise the store would not have opened. So a row that cannot be read was damaged without damage to a page.
 func (d *Daemon) unreadable(err error) error {
 	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) ||
 		errors.As(err, new(*store.DamagedError)) {
@@ -164,7 +168,7 @@ func (d *Daemon) openAccess(ctx context.Context) (err error) {
 	}
 	err = d.access.EnsureAdmin(ctx, d.cfg.Data)
 	if err != nil && d.Zones() > 0 && refusedByDisk(err) {
-		d.log.Error("there is no administrator, and the disk does not take a new token", "error", err)
+		d.log.Error("there is no administrator, and the disk refuses a new token", "error", err)
 		return nil
 	}
 	return err
@@ -176,7 +180,7 @@ func refusedByDisk(err error) bool {
 		errors.Is(err, syscall.EROFS)
 }
 
-// openDNS binds every DNS address, and opens the forwarder if upstreams are configured.
+// openDNS binds every DNS address, and opens the forwarder when upstreams are configured.
 func (d *Daemon) openDNS() error {
 	if len(d.cfg.Forward.Upstreams) > 0 {
 		c, err := d.forwardConfig(d.cfg.Forward)
@@ -205,7 +209,8 @@ func (d *Daemon) checks() []httpapi.Check {
 	}
 }
 
-// checkStore reports a store that cannot be read, and as degraded one that takes no changes or is damaged.
+// checkStore returns an error for a store that cannot be read. For a store that takes no changes or is damaged, the
+// error is ErrDegraded.
 func (d *Daemon) checkStore() error {
 	if err := d.publisher.Check(); err != nil {
 		return err
@@ -216,8 +221,8 @@ func (d *Daemon) checkStore() error {
 	return nil
 }
 
-// Endpoints says where the server listens. It is written to addresses.json in the data directory, for programs that
-// start a server with port 0.
+// Endpoints has the addresses on which the server listens. It is written to addresses.json in the data directory, for
+// programs that start a server with port 0.
 type Endpoints struct {
 	DNS  []string `json:"dns"`
 	HTTP string   `json:"http"`
@@ -248,7 +253,7 @@ func urlOf(s *httpapi.Server, t config.TLS) string {
 	return "http://" + s.Addr().String()
 }
 
-// writeAddresses writes addresses.json. A server that cannot write it serves all the same.
+// writeAddresses writes addresses.json. The server runs even when it cannot write the file.
 func (d *Daemon) writeAddresses() {
 	path := filepath.Join(d.cfg.Data, "addresses.json")
 	b, err := json.Marshal(d.Endpoints())
@@ -259,17 +264,17 @@ func (d *Daemon) writeAddresses() {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		_ = os.Remove(path + ".new") // a full disk leaves an empty one
+		_ = os.Remove(path + ".new") // a full disk leaves an empty file
 		d.log.Warn("cannot write the addresses", "error", err)
 	}
 }
 
-// Run serves until ctx ends: then the listeners close and finish what they have accepted, and the last commits are
-// made.
+// Run serves until ctx ends. Then the listeners close and finish the requests that they have accepted, and the last
+// commits are made.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer d.close()
 	g, ctx := errgroup.WithContext(ctx)
-	// Queries that are being forwarded when ctx ends are still answered.
+	// Queries that are being forwarded when ctx ends still get an answer.
 	forwarding, stopForwarding := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer stopForwarding()
@@ -285,13 +290,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.following.run(ctx, d.ownAddresses()) })
 	for _, run := range []func(context.Context) error{d.designate.Run, d.access.Run, d.rules.Run, d.explaining.run,
 		d.notifier.Run, d.refresher.Run} {
-		g.Go(func() error { return d.serveOn(run(ctx)) })
+		g.Go(func() error { return d.keepServing(run(ctx)) })
 	}
 	return g.Wait()
 }
 
-// serveOn keeps a part that stopped because of a damaged store from ending the server: DNS is served from memory.
-func (d *Daemon) serveOn(err error) error {
+// keepServing keeps a part that stopped because of a damaged store from stopping the server: DNS is served from memory.
+func (d *Daemon) keepServing(err error) error {
 	if errors.As(err, new(*store.DamagedError)) {
 		d.log.Error("a part of the server has stopped; DNS is still served", "error", err)
 		return nil
@@ -308,7 +313,7 @@ func (d *Daemon) close() {
 		d.dns.Close()
 	}
 	for _, s := range d.open() {
-		_ = s.Close() // it fails when Run has closed the listener
+		_ = s.Close() // fails when Run has already closed the listener
 	}
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {

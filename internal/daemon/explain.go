@@ -21,7 +21,7 @@ type explaining struct {
 	resolvers *resolvers.List
 }
 
-// openExplain opens the service of scans. It sends nothing before the first scan.
+// openExplain opens the scan service. It sends nothing before the first scan.
 func (d *Daemon) openExplain() error {
 	c := d.cfg.Explain
 	if !c.Enabled {
@@ -31,7 +31,7 @@ func (d *Daemon) openExplain() error {
 	if err != nil {
 		return fmt.Errorf("explain: %w", err)
 	}
-	// One pace for all scans: to a server that several scans ask they are one client.
+	// All scans share one rate limit: a server that several scans query sees them as one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
 	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{PerClient: c.PerClient,
 		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Parse: parseTarget})
@@ -42,15 +42,15 @@ func (d *Daemon) openExplain() error {
 	return nil
 }
 
-// source returns what scans ask. Without explain.allow_private the owner of a scanned zone cannot make the server send
-// into its own network.
+// source returns the configuration of what scans query. Without explain.allow_private, the owner of a scanned zone
+// cannot make the server send queries into its own network.
 func (d *Daemon) source() source.Config {
 	c := d.cfg.Explain
 	return source.Config{Lab: c.Lab, Resolvers: c.Resolvers, NoRegistry: !c.Registry, PublicOnly: !c.AllowPrivate,
 		Special: d.cfg.Special(), Log: d.log}
 }
 
-// scanWith scans with a copy of a gatherer: each scan has its own options.
+// scanWith returns a function that scans with a copy of a gatherer, because each scan has its own options.
 func scanWith(base gather.Gatherer) scans.Scanner {
 	return func(ctx context.Context, _ dnsname.Name, r scans.Request, past []explain.Past,
 		progress func(scans.Progress)) (*explain.Facts, error) {
@@ -84,7 +84,7 @@ func (e *explaining) register(d *Daemon, mux *http.ServeMux) {
 		Done: d.stopping}.Register(mux)
 }
 
-// run scans until ctx ends.
+// run runs scans until ctx ends.
 func (e *explaining) run(ctx context.Context) error {
 	if e == nil {
 		return nil

@@ -16,16 +16,17 @@ import (
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
-// following keeps ALIAS records current: the service that flattens them, and the tracker of targets in foreign zones.
+// following keeps ALIAS records up to date. It has the service that flattens them, and the tracker of targets outside
+// the zones of this server.
 type following struct {
 	aliases *alias.Service
 	client  *resolve.Client
 	special specialaddr.Table
-	next    chan config.Follow // from Reload
+	next    chan config.Follow // new configurations from Reload
 
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards wanted and tracker
 	wanted  config.Follow
-	tracker *follow.Tracker // nil: no resolver is configured
+	tracker *follow.Tracker // nil when no resolver is configured
 }
 
 func newFollowing(d *Daemon) *following {
@@ -33,16 +34,17 @@ func newFollowing(d *Daemon) *following {
 		special: d.cfg.Special(), aliases: alias.New(alias.Options{Log: d.log})}
 }
 
-// newTracker returns a tracker, or nil if no resolver is configured.
+// newTracker returns a tracker, or nil when no resolver is configured.
 func (f *following) newTracker(c config.Follow) *follow.Tracker {
 	if len(c.Resolvers) == 0 {
 		return nil
 	}
-	return follow.New(follow.Options{Exchanger: f.client, Servers: c.Servers(), Changed: f.aliases.Changed, Floor: c.TTLFloor,
+	return follow.New(follow.Options{Exchanger: f.client, Servers: c.Servers(), Changed: f.aliases.Changed,
+		Floor:   c.TTLFloor,
 		Ceiling: c.Interval})
 }
 
-// set applies a configuration. own are the addresses of this server.
+// set applies a configuration. own lists the addresses of this server.
 func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
 	f.aliases.SetPolicy(alias.Policy{Special: f.special, AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own,
 		StaleLimit: c.StaleLimit, AllZones: c.OwnZones == config.OwnZonesAll})
@@ -54,7 +56,7 @@ func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
 	return t
 }
 
-// reload hands a configuration that differs to run.
+// reload passes a configuration to run when it differs from the last one.
 func (f *following) reload(c config.Follow) {
 	f.mu.Lock()
 	same := reflect.DeepEqual(f.wanted, c)
@@ -64,13 +66,13 @@ func (f *following) reload(c config.Follow) {
 		return
 	}
 	select {
-	case <-f.next: // drop an older one that run has not received
+	case <-f.next: // drop an older configuration that run has not received
 	default:
 	}
 	f.next <- c
 }
 
-// Describe sends nothing: the metrics of resolvers change with the configuration.
+// Describe sends nothing, because the metrics of resolvers change with the configuration.
 func (f *following) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of the running tracker.
@@ -86,7 +88,8 @@ func (f *following) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// run follows and flattens until ctx ends. A new configuration starts a new tracker with the state of the old one.
+// run follows targets and flattens ALIAS records until ctx ends. A new configuration starts a new tracker with the
+// state of the old one.
 func (f *following) run(ctx context.Context, own []netip.Addr) error {
 	defer f.client.CloseIdle()
 	var all sync.WaitGroup
@@ -118,15 +121,15 @@ func (f *following) run(ctx context.Context, own []netip.Addr) error {
 	}
 }
 
-// ownAddresses returns the addresses at which this server answers queries: all of the machine's where it listens on
-// all.
+// ownAddresses returns the addresses on which this server answers queries. For a listener on all addresses, these are
+// all addresses of the machine.
 func (d *Daemon) ownAddresses() (out []netip.Addr) {
 	for _, a := range d.dns.Addrs() {
 		if !a.Addr().IsUnspecified() {
 			out = append(out, a.Addr().Unmap())
 			continue
 		}
-		all, _ := net.InterfaceAddrs() // without them own addresses are not recognized
+		all, _ := net.InterfaceAddrs() // after an error, the server's own addresses are not recognized
 		for _, i := range all {
 			if p, err := netip.ParsePrefix(i.String()); err == nil {
 				out = append(out, p.Addr().Unmap())

@@ -13,11 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// resolver is a resolver on loopback, with answers that can be changed.
+// resolver is a resolver on loopback whose answers can be changed.
 type resolver struct {
 	addr string
 
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards the fields below
 	answers map[string]string
 	asked   int
 }
@@ -30,7 +30,9 @@ func newResolver(t *testing.T) *resolver {
 		t.Fatal(err)
 	}
 	r.addr = conn.LocalAddr().String()
-	s := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) { _ = w.WriteMsg(r.answer(q)) })}
+	s := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		_ = w.WriteMsg(r.answer(q))
+	})}
 	go func() { _ = s.ActivateAndServe() }()
 	t.Cleanup(func() { _ = s.Shutdown() })
 	return r
@@ -42,7 +44,7 @@ func (r *resolver) set(name, records string) {
 	r.answers[name] = records
 }
 
-// answer is A records of the name, NODATA for other types, and NXDOMAIN for other names.
+// answer returns the A records of a known name, NODATA for other types, and NXDOMAIN for other names.
 func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +67,7 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 	return m
 }
 
-// eventually asks until what is said is so.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 500 {
@@ -74,7 +76,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("it never came that %s", what)
+	t.Fatalf("this never happened: %s", what)
 }
 
 func (h *server) ask(name string) string {
@@ -92,7 +94,7 @@ func (h *server) ask(name string) string {
 	return strings.Join(out, " ")
 }
 
-// do is a call that must succeed.
+// do calls the API and fails the test when the call does not succeed.
 func (h *server) do(method, path, body string) map[string]any {
 	h.t.Helper()
 	code, text := h.call(plain, h.Endpoints().HTTP, method, path, h.admin, body)
@@ -104,8 +106,8 @@ func (h *server) do(method, path, body string) map[string]any {
 	return out
 }
 
-// TestAliasServed goes from the API to answers, through lookups on loopback, other resolvers by a reload, and a
-// restart.
+// TestAliasServed creates ALIAS records through the API and checks the answers: with resolvers on loopback, after a
+// reload with other resolvers, and after a restart.
 func TestAliasServed(t *testing.T) {
 	first, second := newResolver(t), newResolver(t)
 	first.set("cdn.example.net.", "203.0.113.1")
@@ -114,8 +116,10 @@ func TestAliasServed(t *testing.T) {
 	second.set("inner.example.net.", "10.0.0.1")
 	h := openServer(t, func(c *config.Config) { c.Follow.Resolvers = []string{first.addr} })
 	zone := "/v2/zones/" + h.do("POST", "/v2/zones", `{"name":"example.org.","email":"a@example.org"}`)["id"].(string)
-	alias := zone + "/recordsets/" + h.do("POST", zone+"/recordsets", `{"name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}`)["id"].(string)
-	inner := zone + "/recordsets/" + h.do("POST", zone+"/recordsets", `{"name":"in.example.org.","type":"ALIAS","records":["inner.example.net."]}`)["id"].(string)
+	alias := zone + "/recordsets/" + h.do("POST", zone+"/recordsets",
+		`{"name":"example.org.","type":"ALIAS","records":["cdn.example.net."]}`)["id"].(string)
+	inner := zone + "/recordsets/" + h.do("POST", zone+"/recordsets",
+		`{"name":"in.example.org.","type":"ALIAS","records":["inner.example.net."]}`)["id"].(string)
 	status := func(path, want string) func() bool {
 		return func() bool { return h.do("GET", path, "")["status"] == want }
 	}
@@ -125,7 +129,8 @@ func TestAliasServed(t *testing.T) {
 	}
 	eventually(t, "a private target is refused", status(inner, "ERROR"))
 	_, metrics := h.call(plain, h.Endpoints().HTTP, "GET", "/metrics", h.admin, "")
-	for _, want := range []string{`nameplane_alias_records{status="ACTIVE"} 1`, `nameplane_alias_records{status="ERROR"} 1`, "nameplane_follow_names 2",
+	for _, want := range []string{`nameplane_alias_records{status="ACTIVE"} 1`,
+		`nameplane_alias_records{status="ERROR"} 1`, "nameplane_follow_names 2",
 		`nameplane_follow_resolver_up{server="` + first.addr + `"} 1`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)

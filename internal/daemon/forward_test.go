@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// TestForwardingReload: private zones are asked for as soon as the configuration says so, and what cannot change is
-// named.
+// TestForwardingReload checks that private zones are forwarded as soon as the configuration allows it, and that the log
+// names settings that need a restart.
 func TestForwardingReload(t *testing.T) {
 	upstream := &dns.Server{Net: "udp", Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		r := new(dns.Msg).SetReply(q)

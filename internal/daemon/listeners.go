@@ -21,32 +21,33 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// Limits of the bodies of applications and platforms, in bytes. The limit of applications is EdgeGallery's own. That of
-// platforms fits all rules of an application, or some thousand records; the APIs have smaller limits for single ones.
+// These are the limits of the bodies of applications and platforms, in bytes. The limit of applications is
+// EdgeGallery's own. The limit of platforms fits all rules of an application, or some thousand records; the APIs have
+// smaller limits for single ones.
 const (
 	appBody      = 4 << 10
 	platformBody = 512 << 10
 	batchBody    = 1 << 20
 )
 
-// importsPath is where zone files are sent.
+// importsPath is the path for uploading zone files.
 const importsPath = "/v2/zones/tasks/imports"
 
-// mepConns is the limit of connections of edge platforms, which are few.
+// mepConns limits the connections of edge platforms, which are few.
 const mepConns = 256
 
 // healthPath is the liveness endpoint of EdgeGallery; it returns the same as /healthz.
 const healthPath = "/health"
 
-// listeners are the HTTP listeners. Each has its own frame, because authentication and limits differ.
+// listeners are the HTTP listeners. Each has its own Frame, because authentication and limits differ.
 type listeners struct {
-	http    *httpapi.Server // all of management
-	apps    *httpapi.Server // applications; nil: closed
-	mep     *httpapi.Server // edge platforms; nil: closed
-	issuers *access.Issuers // whose JWTs applications may show
+	http    *httpapi.Server // all management APIs
+	apps    *httpapi.Server // applications; nil when not configured
+	mep     *httpapi.Server // edge platforms; nil when not configured
+	issuers *access.Issuers // issuers of the JWTs of applications
 }
 
-// open returns the listeners that are not closed.
+// open returns the configured listeners.
 func (d listeners) open() (out []*httpapi.Server) {
 	for _, s := range []*httpapi.Server{d.http, d.apps, d.mep} {
 		if s != nil {
@@ -63,7 +64,8 @@ func (d *Daemon) openListeners() (err error) {
 	if d.issuers, err = access.OpenIssuers(c.Apps.Issuers()); err != nil {
 		return err
 	}
-	if d.http, err = d.listen("http", c.HTTP.Listen, c.HTTP.TLS, 0, d.managementFrame(m).Wrap(d.management(m))); err != nil {
+	if d.http, err = d.listen("http", c.HTTP.Listen, c.HTTP.TLS, 0,
+		d.managementFrame(m).Wrap(d.management(m))); err != nil {
 		return err
 	}
 	if c.Apps.Listen != "" {
@@ -77,32 +79,34 @@ func (d *Daemon) openListeners() (err error) {
 	return err
 }
 
-// listen binds an address. conns limits its connections; 0 is the default of httpapi.
+// listen binds an address. conns limits its connections; 0 selects the default of httpapi.
 func (d *Daemon) listen(name, addr string, t config.TLS, conns int, h http.Handler) (*httpapi.Server, error) {
 	return httpapi.Listen(httpapi.ListenConfig{Name: name, Addr: addr, MaxConns: conns, Log: d.log,
 		TLS: httpapi.TLSFiles{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}}, h)
 }
 
-// managementFrame is the frame of the management API.
+// managementFrame returns the frame of the management API.
 func (d *Daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	c := d.cfg.HTTP
 	bodies := platformBodies()
 	bodies[importsPath] = int64(c.MaxImport)
-	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m, Areas: httpapi.ManagementAreas(),
+	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m,
+		Areas:  httpapi.ManagementAreas(),
 		Public: []string{healthPath}, Limits: httpapi.Limits{Bodies: bodies, Budget: d.budget, Streamed: importsPath}}
 }
 
-// appsFrame is the frame of Mp1.
+// appsFrame returns the frame of Mp1.
 func (d *Daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
 	identify := httpapi.ByTokenOrJWT(d.access, d.issuers)
 	if d.cfg.Apps.Authentication == config.AuthNone { // behind a gateway, or on this machine; config has checked that
 		identify = httpapi.Anybody(httpapi.Caller{Who: "any application", Roles: access.Roles(access.RoleApp), AnyApp: true})
 	}
-	return httpapi.Frame{Listener: "apps", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.AppAreas(), NoLogin: true,
+	return httpapi.Frame{Listener: "apps", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.AppAreas(),
+		NoLogin:  true,
 		Identify: identify, Limits: httpapi.Limits{Body: appBody, Budget: d.budget}}
 }
 
-// mepFrame is the frame of Mm5 and the management of server records.
+// mepFrame returns the frame of Mm5 and the management of server records.
 func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	identify := httpapi.ByToken(d.access)
 	switch d.cfg.MEP.Authentication {
@@ -111,12 +115,13 @@ func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	case config.AuthNone: // on this machine only; config has checked that
 		identify = httpapi.Anybody(httpapi.Caller{Who: "platform on this machine", Roles: access.Roles(access.RolePlatform)})
 	}
-	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(), NoLogin: true,
-		Public: []string{healthPath}, Identify: identify,
+	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(),
+		NoLogin: true,
+		Public:  []string{healthPath}, Identify: identify,
 		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies(), Budget: d.budget}}
 }
 
-// platformBodies returns the limits of bodies by path.
+// platformBodies returns the body limits by path.
 func platformBodies() map[string]int64 {
 	out := map[string]int64{}
 	for _, p := range httpapi.PlatformPaths {
@@ -126,7 +131,7 @@ func platformBodies() map[string]int64 {
 	return out
 }
 
-// management returns every API of an operator.
+// management returns the handler of all management APIs.
 func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
 	d.designate = &designate.API{Publisher: d.publisher, Aliases: d.following.aliases, Log: d.log,
 		Settings: d.designateSettings(), Peers: d.designatePeers(), Budget: d.budget}
@@ -151,10 +156,12 @@ func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_writable",
 			Help: "1 while the store takes changes; 0 after it refused one, until it has taken the next."}, func() float64 {
-			return one(d.store.Refusal() == nil)
+			return boolGauge(d.store.Refusal() == nil)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_damaged",
-			Help: "1 after damage of the store's file was found."}, func() float64 { return one(d.store.Damage() != nil) }))
+			Help: "1 after damage of the store's file was found."}, func() float64 {
+			return boolGauge(d.store.Damage() != nil)
+		}))
 	reg.MustRegister(d.publisher.Collectors()...)
 	reg.MustRegister(m.Collectors()...)
 	reg.MustRegister(d.following.aliases.Collectors()...)
@@ -171,8 +178,8 @@ func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	return reg
 }
 
-// one returns 1 for true and 0 for false.
-func one(b bool) float64 {
+// boolGauge returns 1 for true and 0 for false.
+func boolGauge(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -210,25 +217,25 @@ func (d *Daemon) rulesAPI() mecapi.API {
 		EdgeGallery: d.cfg.MEC.EdgeGallery}
 }
 
-// applications returns the API of applications: Mp1.
+// applications returns the handler of the API of applications: Mp1.
 func (d *Daemon) applications() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	d.rulesAPI().RegisterMp1(mux)
-	mux.HandleFunc("/", nowhere)
+	mux.HandleFunc("/", notFound)
 	return mux
 }
 
-// platform returns the APIs of an edge platform: Mm5 and the records of the server.
+// platform returns the handler of the APIs of an edge platform: Mm5 and the records of the server.
 func (d *Daemon) platform() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	d.rulesAPI().RegisterMm5(mux)
 	servermgmt.API{Service: d.rules, Log: d.log, EdgeGalleryStatus: d.cfg.MEC.EdgeGallery}.Register(mux)
-	mux.HandleFunc("/", nowhere)
+	mux.HandleFunc("/", notFound)
 	return mux
 }
 
-func nowhere(w http.ResponseWriter, r *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request) {
 	httpapi.Problem(w, r, http.StatusNotFound, "there is nothing at this path on this listener")
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// TestListeners asks for every interface on every listener.
+// TestListeners requests every API on every listener.
 func TestListeners(t *testing.T) {
 	h := openServer(t, nil)
 	h.addRule()
@@ -33,30 +33,40 @@ func TestListeners(t *testing.T) {
 	tokens := map[string]string{"admin": h.admin, "platform": h.token("platform", ""), "app-1": h.token("app", "app-1"),
 		"app-2": h.token("app", "app-2"), "reader": h.token("reader", ""),
 		"metrics": h.token("metrics", ""), "nobody": ""}
-	const mp1, mm5, mgmt, zones = "/mec_app_support/v1/applications/app-1/dns_rules", "/mep/config/app-1/dns_rules", "/mep/dns_server_mgmt/v1/rrecord", "/v2/zones"
+	const (
+		mp1   = "/mec_app_support/v1/applications/app-1/dns_rules"
+		mm5   = "/mep/config/app-1/dns_rules"
+		mgmt  = "/mep/dns_server_mgmt/v1/rrecord"
+		zones = "/v2/zones"
+	)
 	tests := []struct {
 		listener, method, path, who string
 		want                        int
 	}{
 		{"apps", "GET", mp1, "app-1", 200}, {"apps", "GET", mp1, "app-2", 403}, {"apps", "GET", mp1, "nobody", 401},
 		{"apps", "GET", mp1, "platform", 403}, {"apps", "GET", mp1, "reader", 403}, {"apps", "GET", mp1, "admin", 200},
-		{"apps", "GET", "/applications/app-1/dns_rules/one", "app-1", 200}, {"apps", "GET", "/mec_app_support/v2/applications/app-1/dns_rules", "app-1", 200},
+		{"apps", "GET", "/applications/app-1/dns_rules/one", "app-1", 200},
+		{"apps", "GET", "/mec_app_support/v2/applications/app-1/dns_rules", "app-1", 200},
 		{"apps", "GET", "/mep/mec_app_support/v1/applications/app-1/dns_rules", "app-1", 200},
 		{"apps", "POST", mp1, "app-1", 405}, {"apps", "DELETE", mp1 + "/one", "app-1", 405},
 		{"apps", "GET", mm5, "admin", 404}, {"apps", "GET", mgmt, "admin", 404}, {"apps", "GET", zones, "admin", 404},
-		{"apps", "GET", "/metrics", "admin", 404}, {"apps", "GET", "/access/v1/tokens", "admin", 404}, {"apps", "POST", "/v3/auth/tokens", "admin", 404},
+		{"apps", "GET", "/metrics", "admin", 404}, {"apps", "GET", "/access/v1/tokens", "admin", 404},
+		{"apps", "POST", "/v3/auth/tokens", "admin", 404},
 		{"apps", "GET", "/healthz", "nobody", 200}, {"apps", "GET", "/", "nobody", 401},
 
 		{"mep", "GET", mm5, "platform", 200}, {"mep", "GET", mm5, "admin", 200}, {"mep", "GET", mm5, "app-1", 403},
 		{"mep", "GET", mm5, "reader", 403}, {"mep", "GET", mm5, "nobody", 401}, {"mep", "GET", mgmt, "platform", 200},
-		{"mep", "GET", mp1, "admin", 404}, {"mep", "GET", zones, "admin", 404}, {"mep", "GET", "/access/v1/tokens", "admin", 404},
-		{"mep", "GET", "/health", "nobody", 200}, {"mep", "GET", "/healthz", "nobody", 200}, {"mep", "GET", "/metrics", "admin", 404},
+		{"mep", "GET", mp1, "admin", 404}, {"mep", "GET", zones, "admin", 404},
+		{"mep", "GET", "/access/v1/tokens", "admin", 404},
+		{"mep", "GET", "/health", "nobody", 200}, {"mep", "GET", "/healthz", "nobody", 200},
+		{"mep", "GET", "/metrics", "admin", 404},
 
 		{"http", "GET", mm5, "platform", 200}, {"http", "GET", mgmt, "platform", 200}, {"http", "GET", mm5, "reader", 403},
 		{"http", "GET", mm5, "app-1", 403}, {"http", "GET", mp1, "app-1", 403}, {"http", "GET", mp1, "admin", 404},
 		{"http", "GET", zones, "admin", 200}, {"http", "GET", zones, "reader", 200}, {"http", "GET", zones, "platform", 403},
 		{"http", "GET", zones, "app-1", 403}, {"http", "GET", zones, "metrics", 403}, {"http", "GET", mm5, "metrics", 403},
-		{"http", "GET", "/metrics", "reader", 403}, {"http", "GET", "/metrics", "app-1", 403}, {"http", "GET", "/metrics", "platform", 403},
+		{"http", "GET", "/metrics", "reader", 403}, {"http", "GET", "/metrics", "app-1", 403},
+		{"http", "GET", "/metrics", "platform", 403},
 		{"http", "GET", "/metrics", "metrics", 200}, {"http", "GET", "/metrics", "nobody", 401},
 		{"apps", "GET", mp1, "metrics", 403}, {"mep", "GET", mm5, "metrics", 403},
 		{"http", "GET", "/health", "nobody", 200}, {"http", "POST", "/health", "nobody", 401},
@@ -74,12 +84,12 @@ func TestListeners(t *testing.T) {
 	}
 	for who, secret := range tokens {
 		if secret != "" && strings.Contains(h.log.String(), secret[20:]) {
-			t.Errorf("the log holds the token of %s", who)
+			t.Errorf("the log contains the token of %s", who)
 		}
 	}
 }
 
-// TestSelfValidation lets an application's token ask about itself, and open no session.
+// TestSelfValidation checks that the token of an application can validate itself, but cannot open a session.
 func TestSelfValidation(t *testing.T) {
 	h := openServer(t, nil)
 	url, app, other := h.Endpoints().HTTP, h.token("app", "app-1"), h.token("app", "app-2")
@@ -123,14 +133,16 @@ func TestNoAuthentication(t *testing.T) {
 	if code, body := h.call(plain, at.MEP, "POST", "/mep/config/app-1/dns_rules", "", someRule); code/100 != 2 {
 		t.Errorf("a platform without a token: %d %s", code, body)
 	}
-	if code, body := h.call(plain, at.MEP, "DELETE", "/mep/dns_server_mgmt/v1/rrecord/none.example.com/A?zone=.", "", "{}"); code != 500 {
+	if code, body := h.call(plain, at.MEP, "DELETE", "/mep/dns_server_mgmt/v1/rrecord/none.example.com/A?zone=.", "",
+		"{}"); code != 500 {
 		t.Errorf("EdgeGallery's status: %d %s, want 500", code, body)
 	}
 	if code, body := h.call(plain, at.Apps, "GET", "/applications/app-1/dns_rules", "", ""); code != 401 {
 		t.Errorf("an application without the header: %d %s, want 401", code, body)
 	}
 	withHeader := &http.Client{Transport: headerTransport{"X-AppinstanceID": "app-1"}}
-	if code, body := h.call(withHeader, at.Apps, "GET", "/applications/app-1/dns_rules", "", ""); code != 200 || !strings.Contains(body, "camera.example.com") {
+	if code, body := h.call(withHeader, at.Apps, "GET", "/applications/app-1/dns_rules", "", ""); code != 200 ||
+		!strings.Contains(body, "camera.example.com") {
 		t.Errorf("an application with it: %d %s", code, body)
 	}
 	foreign := &http.Client{Transport: headerTransport{"Origin": "https://evil.test"}}
@@ -142,25 +154,28 @@ func TestNoAuthentication(t *testing.T) {
 	}
 }
 
-// TestMutualTLS is a platform that shows a certificate and no token.
+// TestMutualTLS checks a platform that has a certificate and no token.
 func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t, "ca"), newAuthority(t, "stranger")
 	cert, key, _, _ := ca.issue("server", false)
 	h := openServer(t, func(c *config.Config) {
-		c.MEP.Authentication, c.MEP.TLS = config.AuthCertificate, config.TLS{Cert: cert, Key: key, ClientCA: filepath.Join(ca.dir, "ca.crt")}
+		c.MEP.Authentication, c.MEP.TLS = config.AuthCertificate, config.TLS{Cert: cert, Key: key,
+			ClientCA: filepath.Join(ca.dir, "ca.crt")}
 	})
 	at := h.Endpoints()
 	if !strings.HasPrefix(at.MEP, "https://") {
 		t.Fatalf("address %s", at.MEP)
 	}
-	if code, body := h.call(ca.client("mepm-1"), at.MEP, "POST", "/mep/config/app-1/dns_rules", "", someRule); code/100 != 2 {
+	if code, body := h.call(ca.client("mepm-1"), at.MEP, "POST", "/mep/config/app-1/dns_rules", "",
+		someRule); code/100 != 2 {
 		t.Errorf("with a certificate: %d %s", code, body)
 	}
 	if !strings.Contains(h.log.String(), `who="certificate mepm-1"`) {
 		t.Errorf("the audit line does not name the certificate:\n%s", h.log)
 	}
 	trusting := stranger.client("mepm-1")
-	trusting.Transport.(*http.Transport).TLSClientConfig.RootCAs = ca.client("").Transport.(*http.Transport).TLSClientConfig.RootCAs
+	roots := ca.client("").Transport.(*http.Transport).TLSClientConfig.RootCAs
+	trusting.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots
 	for name, cl := range map[string]*http.Client{"no certificate": ca.client(""), "of a stranger": trusting} {
 		if code, body := h.call(cl, at.MEP, "GET", "/mep/config/app-1/dns_rules", h.admin, ""); code != 0 {
 			t.Errorf("%s: %d %s, want no connection", name, code, body)
@@ -171,7 +186,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// TestReloadIsWhole changes the certificates of two listeners, of which one is bad: neither may change.
+// TestReloadIsWhole changes the certificates of two listeners, of which one is invalid: neither may change.
 func TestReloadIsWhole(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	files := func(name string) config.TLS {
@@ -196,17 +211,17 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 	h.Reload()
 	if got := shown(at.HTTP); got.Cmp(first) != 0 {
-		t.Error("the certificate of http changed although that of mep is bad")
+		t.Error("the certificate of http changed although the one of mep is invalid")
 	}
 	mep := shown(at.MEP)
 	files("mep")
 	h.Reload()
 	if shown(at.HTTP).Cmp(first) == 0 || shown(at.MEP).Cmp(mep) == 0 {
-		t.Error("good certificates were not taken")
+		t.Error("valid certificates were not applied")
 	}
 }
 
-// TestJWTListener takes JWTs, and new keys at a reload; a bad file changes nothing, of JWTs or of anything else.
+// TestJWTListener checks JWTs, and new keys after a reload. An invalid file must change nothing.
 func TestJWTListener(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys.pem")
 	newKey := func() *ecdsa.PrivateKey {
@@ -224,7 +239,8 @@ func TestJWTListener(t *testing.T) {
 		return k
 	}
 	signed := func(k *ecdsa.PrivateKey, app string) string {
-		s, err := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{"iss": "idp", "sub": app, "exp": time.Now().Add(time.Hour).Unix()}).SignedString(k)
+		s, err := jwt.NewWithClaims(jwt.SigningMethodES256,
+			jwt.MapClaims{"iss": "idp", "sub": app, "exp": time.Now().Add(time.Hour).Unix()}).SignedString(k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +261,8 @@ func TestJWTListener(t *testing.T) {
 	expect("its own rule", signed(first, "app-1"), 200)
 	expect("another's rule", signed(first, "app-2"), 403)
 	off := strings.Replace(someRule, `"ACTIVE"`, `"INACTIVE"`, 1)
-	if code, body := h.call(plain, at.Apps, "PUT", "/applications/app-1/dns_rules/one", signed(first, "app-1"), off); code != 200 {
+	if code, body := h.call(plain, at.Apps, "PUT", "/applications/app-1/dns_rules/one", signed(first, "app-1"),
+		off); code != 200 {
 		t.Errorf("switch off: %d %s", code, body)
 	}
 	for name, url := range map[string]string{"http": at.HTTP, "mep": at.MEP} {
@@ -263,10 +280,10 @@ func TestJWTListener(t *testing.T) {
 	h.Reload()
 	expect("after a bad file", signed(second, "app-1"), 200)
 	if !strings.Contains(h.log.String(), "the old ones stay") {
-		t.Errorf("the log does not say that the file is bad:\n%s", h.log)
+		t.Errorf("the log does not report the invalid file:\n%s", h.log)
 	}
 	if text := signed(first, "app-1"); strings.Contains(h.log.String(), text[:30]) {
-		t.Error("the log holds a JWT")
+		t.Error("the log contains a JWT")
 	}
 }
 
@@ -288,13 +305,13 @@ func TestBodyBounds(t *testing.T) {
 			code, body := h.call(plain, tt.url, "PUT", tt.path, tt.token, strings.Repeat(" ", tt.size))
 			var problem struct{ Status int }
 			if err := json.Unmarshal([]byte(body), &problem); code != 413 || err != nil || problem.Status != 413 {
-				t.Errorf("%d octets: %d %s (%v), want 413 as a problem", tt.size, code, body, err)
+				t.Errorf("%d bytes: %d %s (%v), want 413 as a problem", tt.size, code, body, err)
 			}
 		})
 	}
 }
 
-// TestForwarding asks for names that are not ours, before and after a reload that forgets the client.
+// TestForwarding queries names outside our zones, before and after a reload that removes the client.
 func TestForwarding(t *testing.T) {
 	upstream := &dns.Server{Net: "udp", Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		r := new(dns.Msg).SetReply(q)
@@ -326,7 +343,7 @@ func TestForwarding(t *testing.T) {
 		return r.Answer[0].(*dns.A).A.String()
 	}
 	if got := ask("www.example.net."); got != "198.51.100.1" {
-		t.Errorf("a name that is not ours: %s, want what the upstream says", got)
+		t.Errorf("a name outside our zones: %s, want the answer of the upstream", got)
 	}
 	if got := ask("camera.example.com."); got != "192.0.2.10" {
 		t.Errorf("a rule: %s", got)
@@ -356,17 +373,20 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// TestRefusedStarts checks that no door opens that should not.
+// TestRefusedStarts checks that the server does not open a listener with an unsafe or invalid configuration.
 func TestRefusedStarts(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*config.Config)
 		want   string
 	}{
-		{"apps without TLS", func(c *config.Config) { c.Apps.Listen = "0.0.0.0:0" }, "refusing to serve apps on 0.0.0.0:0 without TLS"},
+		{"apps without TLS", func(c *config.Config) { c.Apps.Listen = "0.0.0.0:0" },
+			"refusing to serve apps on 0.0.0.0:0 without TLS"},
 		{"mep without TLS", func(c *config.Config) { c.MEP.Listen = "0.0.0.0:0" }, "mep.tls.cert"},
 		{"http without TLS", func(c *config.Config) { c.HTTP.Listen = "0.0.0.0:0" }, "http.tls.cert"},
-		{"no key of a JWT issuer", func(c *config.Config) { c.Apps.JWT = []config.JWT{{Issuer: "idp", Keys: "/nowhere/keys"}} }, "/nowhere/keys"},
+		{"no key of a JWT issuer", func(c *config.Config) {
+			c.Apps.JWT = []config.JWT{{Issuer: "idp", Keys: "/nowhere/keys"}}
+		}, "/nowhere/keys"},
 		{"no CA of upstreams", func(c *config.Config) {
 			c.Forward.Upstreams, c.Forward.TLSCA = []string{"tls://192.0.2.1"}, "/nowhere/ca"
 		}, "forward.tls_ca"},

@@ -11,7 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 )
 
-// NewLogger returns a logger to standard error, and its level, which Reload may change.
+// NewLogger returns a logger to standard error, and its level, which Reload can change.
 func NewLogger(c config.Log) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	setLevel(level, c)
@@ -33,7 +33,7 @@ func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	c := d.cfg.DNS
 	secret, err := c.CookieSecret()
 	var forwarder dnsserver.Forwarder
-	if d.forwarder != nil { // a nil *Forwarder would be a Forwarder
+	if d.forwarder != nil { // a nil *Forwarder would be a non-nil interface
 		forwarder = d.forwarder
 	}
 	return dnsserver.Config{
@@ -48,7 +48,7 @@ func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	}, err
 }
 
-// forwardConfig returns the forwarder's configuration. Without upstreams it forwards for no client.
+// forwardConfig returns the configuration of the forwarder. Without upstreams, it forwards for no client.
 func (d *Daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 	roots, err := c.Roots()
 	f := forward.Config{Upstreams: c.Servers(), Clients: c.ClientNetworks(), Roots: roots, Log: d.log,
@@ -70,9 +70,9 @@ func (d *Daemon) designateSettings() designate.Settings {
 	return s
 }
 
-// Reload reads the configuration again and applies what can change while serving: certificates, keys and issuers of
-// JWTs, forwarding, following, transfers, and the log level. It logs the other settings that differ: they need a
-// restart. With a mistake in the configuration nothing changes.
+// Reload reads the configuration again and applies the settings that can change while serving: certificates, keys and
+// issuers of JWTs, forwarding, following, transfers, and the log level. It logs other settings that differ, because
+// they need a restart. After a mistake in the configuration, nothing changes.
 func (d *Daemon) Reload() {
 	next, err := d.load()
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *Daemon) Reload() {
 	d.log.Info("reloaded configuration and certificates")
 }
 
-// prepare reads every file that a configuration names, and changes nothing; apply cannot fail.
+// prepare reads every file that a configuration names, and changes nothing. apply cannot fail.
 func (d *Daemon) prepare(next config.Config) (apply func(), err error) {
 	issuers, err := d.issuers.Prepare(next.Apps.Issuers())
 	if err != nil {

@@ -5,12 +5,13 @@ import (
 	"testing"
 )
 
-// TestTerminatedTokens terminates an application on both ways: its tokens are good for nothing from then on, those of
-// others are.
+// TestTerminatedTokens terminates an application through both APIs. Its tokens must be invalid from then on; the tokens
+// of other applications must stay valid.
 func TestTerminatedTokens(t *testing.T) {
 	h := openServer(t, nil)
 	at := h.Endpoints()
-	tokens := map[string]string{"app-1": h.token("app", "app-1"), "app-2": h.token("app", "app-2"), "app-3": h.token("app", "app-3")}
+	tokens := map[string]string{"app-1": h.token("app", "app-1"), "app-2": h.token("app", "app-2"),
+		"app-3": h.token("app", "app-3")}
 	second := h.token("app", "app-1")
 	h.addRule()
 	want := func(app, token string, status int) {
@@ -32,7 +33,7 @@ func TestTerminatedTokens(t *testing.T) {
 	want("app-3", tokens["app-3"], 200)
 }
 
-// TestSilencedRules tells in the log of rules that a zone silences, whichever comes first.
+// TestSilencedRules checks that the log warns of rules that a zone silences, whichever was created first.
 func TestSilencedRules(t *testing.T) {
 	h := openServer(t, nil)
 	h.addRule()
@@ -41,10 +42,14 @@ func TestSilencedRules(t *testing.T) {
 		t.Errorf("the log warns of nothing:\n%s", h.log)
 	}
 	h.do("POST", "/v2/zones", `{"name":"example.com.","email":"a@example.org"}`)
-	h.do("POST", "/mep/config/app-2/dns_rules", strings.ReplaceAll(strings.Replace(someRule, "example.com", "example.org", 1), "camera", "door"))
+	h.do("POST", "/mep/config/app-2/dns_rules",
+		strings.ReplaceAll(strings.Replace(someRule, "example.com", "example.org", 1), "camera", "door"))
 	for _, want := range []string{
-		`level=WARN msg="a zone silences rules of edge applications" zone=example.com. names=1 who="token admin" door=designate request_id=req-`,
-		`level=WARN msg="a zone silences what was asked for" warning="rule one for door.example.org. is not answered while zone example.org. is there" who="token admin" request_id=req-`,
+		`level=WARN msg="a zone silences rules of edge applications" zone=example.com. names=1 ` +
+			`who="token admin" door=designate request_id=req-`,
+		`level=WARN msg="a zone silences what was asked for" ` +
+			`warning="rule one for door.example.org. is not answered while zone example.org. is there" ` +
+			`who="token admin" request_id=req-`,
 	} {
 		if !strings.Contains(h.log.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, h.log)

@@ -27,7 +27,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-// server is a running server on loopback, with all its listeners.
+// server is a running server on loopback with all its listeners.
 type server struct {
 	*Daemon
 	t     *testing.T
@@ -54,10 +54,10 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// localConfig listens on loopback only, on ports that are free.
+// localConfig returns a configuration that listens only on free ports of loopback.
 func localConfig(t *testing.T) config.Config {
 	c := config.Default()
-	c.Data, c.User = t.TempDir(), "root" // so that the test stays who it is
+	c.Data, c.User = t.TempDir(), "root" // the test must not change its user
 	c.DNS.Listen = []string{"127.0.0.1:0"}
 	c.HTTP.Listen, c.Apps.Listen, c.MEP.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	return c
@@ -99,7 +99,8 @@ func openServer(t *testing.T, change func(*config.Config)) *server {
 
 func (h *server) token(role, app string) string {
 	h.t.Helper()
-	text, _, err := h.access.CreateToken(context.Background(), store.Actor{Who: "test"}, access.TokenSpec{Name: "t", Project: "admin", Role: role, App: app})
+	text, _, err := h.access.CreateToken(context.Background(), store.Actor{Who: "test"},
+		access.TokenSpec{Name: "t", Project: "admin", Role: role, App: app})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func (h *server) call(cl *http.Client, base, method, path, token, body string) (
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if len(body) > 64<<10 {
-		req.Header.Set("Expect", "100-continue") // the server may refuse and hang up before all is sent
+		req.Header.Set("Expect", "100-continue") // the server may refuse and close the connection before the body is sent
 	}
 	res, err := cl.Do(req)
 	if err != nil {
@@ -134,12 +135,14 @@ func (h *server) call(cl *http.Client, base, method, path, token, body string) (
 	return res.StatusCode, string(b)
 }
 
-const someRule = `{"dnsRuleId":"one","domainName":"camera.example.com","ipAddressType":"IP_V4","ipAddress":"192.0.2.10","ttl":60,"state":"ACTIVE"}`
+const someRule = `{"dnsRuleId":"one","domainName":"camera.example.com","ipAddressType":"IP_V4",` +
+	`"ipAddress":"192.0.2.10","ttl":60,"state":"ACTIVE"}`
 
-// addRule makes a rule of app-1 as the platform does.
+// addRule creates a rule of app-1, as the platform does.
 func (h *server) addRule() {
 	h.t.Helper()
-	if code, body := h.call(plain, h.Endpoints().HTTP, "POST", "/mep/config/app-1/dns_rules", h.admin, someRule); code/100 != 2 {
+	if code, body := h.call(plain, h.Endpoints().HTTP, "POST", "/mep/config/app-1/dns_rules", h.admin,
+		someRule); code/100 != 2 {
 		h.t.Fatalf("create a rule: %d %s", code, body)
 	}
 }
@@ -154,7 +157,7 @@ func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return plain.Transport.RoundTrip(r)
 }
 
-// authority makes certificates.
+// authority issues certificates.
 type authority struct {
 	t    *testing.T
 	dir  string
@@ -169,14 +172,16 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// issue makes a certificate for 127.0.0.1 and clients, with the files of it and of its key.
-func (a *authority) issue(name string, ca bool) (certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) {
+// issue issues a certificate for 127.0.0.1 and for clients. It returns the files of the certificate and of its key.
+func (a *authority) issue(name string, ca bool) (certFile, keyFile string, cert *x509.Certificate,
+	key *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IsCA: ca,
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		IsCA:                  ca,
 		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
@@ -193,7 +198,8 @@ func (a *authority) issue(name string, ca bool) (certFile, keyFile string, cert 
 		a.t.Fatal(err)
 	}
 	certFile, keyFile = filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			a.t.Fatal(err)
 		}
@@ -205,7 +211,7 @@ func (a *authority) issue(name string, ca bool) (certFile, keyFile string, cert 
 	return certFile, keyFile, cert, key
 }
 
-// client trusts the authority and shows a certificate of it, or none.
+// client returns a client that trusts the authority and presents one of its certificates, or none.
 func (a *authority) client(name string) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
@@ -221,9 +227,10 @@ func (a *authority) client(name string) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
 }
 
-// TestCloseWithoutRun closes a server as Open does when one of its later steps fails.
+// TestCloseWithoutRun closes a server like Open does when one of its later steps fails.
 func TestCloseWithoutRun(t *testing.T) {
-	d, err := Open(t.Context(), Options{Config: localConfig(t), Log: slog.New(slog.DiscardHandler), Level: new(slog.LevelVar)})
+	d, err := Open(t.Context(), Options{Config: localConfig(t), Log: slog.New(slog.DiscardHandler),
+		Level: new(slog.LevelVar)})
 	if err != nil {
 		t.Fatal(err)
 	}

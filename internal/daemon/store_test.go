@@ -18,12 +18,12 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// TestUnreadableRows wants a start with rows that nobody can read, in pages that are sound, to say which file that is
-// and what to do.
+// TestUnreadableRows checks a start with unreadable rows in intact pages. The error must name the file and say what to
+// do.
 func TestUnreadableRows(t *testing.T) {
 	for _, tt := range []struct {
 		table store.Table
-		like  string // in the key
+		like  string // part of the key
 	}{{store.Zones, ""}, {store.Sets, ""}, {store.Objects, "token"}} {
 		c := localConfig(t)
 		start := func() error {
@@ -56,7 +56,7 @@ func TestUnreadableRows(t *testing.T) {
 	}
 }
 
-// TestEmptiedStore wants a file without an octet to be no new store where a server has been before.
+// TestEmptiedStore checks that an empty file does not become a new store in the data directory of an earlier server.
 func TestEmptiedStore(t *testing.T) {
 	c := localConfig(t)
 	start := func() error {
@@ -67,7 +67,7 @@ func TestEmptiedStore(t *testing.T) {
 		return err
 	}
 	path := filepath.Join(c.Data, storeFile)
-	if err := os.WriteFile(path, nil, 0o600); err != nil { // as a first start that was cut off may leave it
+	if err := os.WriteFile(path, nil, 0o600); err != nil { // as an interrupted first start may leave it
 		t.Fatal(err)
 	}
 	if err := start(); err != nil {
@@ -84,7 +84,7 @@ func TestEmptiedStore(t *testing.T) {
 	}
 }
 
-// spoil writes nonsense over the first row of a table with such a key.
+// spoil overwrites the first row of a table whose key contains a text.
 func spoil(t *testing.T, c config.Config, table store.Table, like string) {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(c.Data, storeFile), boltstore.Options{})
@@ -102,6 +102,6 @@ func spoil(t *testing.T, c config.Config, table store.Table, like string) {
 		return w.Put(table, key, []byte{0xff, 0xff, 0xff})
 	})
 	if err := errors.Join(err, st.Close()); err != nil || key == nil {
-		t.Fatalf("no row of %s was spoilt: %v", table, err)
+		t.Fatalf("no row of %s was overwritten: %v", table, err)
 	}
 }

@@ -19,13 +19,15 @@ func (d *Daemon) openTransfer() {
 	keys := transfer.NewKeyring(d.publisher)
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: keys.Ask})
-	d.refresher = transfer.NewRefresher(d.publisher, keys, transfer.RefresherOptions{Log: d.log, Spool: d.data, Budget: d.budget})
-	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Keys: keys, Rules: transferRules(c), Log: d.log, Budget: d.budget,
+	d.refresher = transfer.NewRefresher(d.publisher, keys,
+		transfer.RefresherOptions{Log: d.log, Spool: d.data, Budget: d.budget})
+	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Keys: keys, Rules: transferRules(c), Log: d.log,
+		Budget:   d.budget,
 		Notified: func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) }})
 }
 
-// changed is called with every commit, in their order.
-func (d *Daemon) changed(changes []store.Change) {
+// onCommitted handles the changes of every commit, in order.
+func (d *Daemon) onCommitted(changes []store.Change) {
 	d.notifier.Committed(changes)
 	mec.WarnSilenced(d.publisher, d.log, changes)
 }
@@ -41,13 +43,13 @@ func transferRules(c config.Transfer) dnspeer.Rules {
 	return dnspeer.Rules{Networks: c.Networks(), Keys: c.Keys()}
 }
 
-// reloadTransfer changes which servers are notified and which may transfer.
+// reloadTransfer changes which servers are notified and which may transfer zones.
 func (d *Daemon) reloadTransfer(c config.Transfer) {
 	d.peers.SetRules(transferRules(c))
 	d.notifier.SetSecondaries(secondaries(c))
 }
 
-// designatePeers returns what the zones API reports of other servers.
+// designatePeers returns the functions through which the zones API reports about other servers.
 func (d *Daemon) designatePeers() designate.Peers {
 	return designate.Peers{Progress: d.notifier.Progress, Refresh: d.refresher.Refresh, Copy: d.refresher.State}
 }

@@ -11,12 +11,13 @@ import (
 	"syscall"
 )
 
-// unprivileged lists the accounts that a server started by root switches to when none is given, by preference.
+// unprivileged lists the accounts that a server started by root switches to when none is configured, in order of
+// preference.
 var unprivileged = []string{"nameplane", "nobody"}
 
-// dropRoot switches the process to an ordinary user once every port is bound. It gives the data directory to that user,
-// so that the next start, by root or by the user, can write its files. An empty name picks one of unprivileged; "root"
-// keeps root.
+// dropRoot switches the process to an unprivileged user once every port is bound. It changes the owner of the data
+// directory to that user, so that the next start, by root or by the user, can write its files. An empty name selects
+// one of unprivileged; "root" keeps root.
 func dropRoot(log *slog.Logger, name, dir string) error {
 	if os.Geteuid() != 0 || name == "root" {
 		if name != "" && name != "root" {
@@ -38,7 +39,7 @@ func dropRoot(log *slog.Logger, name, dir string) error {
 	} else if err != nil {
 		return fmt.Errorf("give %s to user %s: %w", dir, u.Username, err)
 	}
-	// Groups come first: an ordinary user may not change them.
+	// Change groups first: an unprivileged user cannot change them.
 	for _, step := range []error{syscall.Setgroups([]int{gid}), syscall.Setgid(gid), syscall.Setuid(uid)} {
 		if step != nil {
 			return fmt.Errorf("become user %s: %w; start with --user root to stay root", u.Username, step)
@@ -67,7 +68,7 @@ func pickUser(name string) (*user.User, error) {
 	return nil, fmt.Errorf("started by root and found none of the users %q to become: give one with --user", unprivileged)
 }
 
-// giveTo changes the owner of the directory and its files. It does not follow links, which may lead out of it.
+// giveTo changes the owner of the directory and its files. It does not follow symbolic links, which may lead outside.
 func giveTo(dir string, uid, gid int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
