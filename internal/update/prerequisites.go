@@ -10,15 +10,15 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// prerequisites checks what must hold before an update (RFC 2136 §3.2). Sets that must have exactly some records are
-// collected first and compared at the end.
-func (d *desk) prerequisites(list []Record) error {
+// prerequisites checks the prerequisites of an update (RFC 2136 §3.2). For sets that must have exactly the given
+// records, it collects the records first and compares them at the end.
+func (d *pendingUpdate) prerequisites(list []Record) error {
 	z := d.z
 	exact := map[store.SetRef][]string{}
 	var order []store.SetRef
 	for _, p := range list {
 		if p.TTL != 0 || p.Type != rr.TypeANY && !p.Type.IsData() {
-			return refuse(wire.RcodeFormErr, "a prerequisite about %s %s is not well formed", p.Name, p.Type)
+			return refuse(wire.RcodeFormErr, "the prerequisite for %s %s is malformed", p.Name, p.Type)
 		}
 		if !p.Name.IsIn(z.Name) {
 			return refuse(wire.RcodeNotZone, "%s is not in zone %s", p.Name, z.Name)
@@ -26,14 +26,14 @@ func (d *desk) prerequisites(list []Record) error {
 		switch p.Class {
 		case wire.ClassANY, wire.ClassNONE:
 			if p.Data != "" {
-				return refuse(wire.RcodeFormErr, "a prerequisite of class %d about %s has data", p.Class, p.Name)
+				return refuse(wire.RcodeFormErr, "the prerequisite of class %d for %s has data", p.Class, p.Name)
 			}
 			if err := d.exists(p); err != nil {
 				return err
 			}
 		case wire.ClassIN:
 			if p.Type == rr.TypeANY {
-				return refuse(wire.RcodeFormErr, "a prerequisite about %s has type ANY and data", p.Name)
+				return refuse(wire.RcodeFormErr, "the prerequisite for %s has type ANY and data", p.Name)
 			}
 			if err := rr.Check(p.Type, p.Data); err != nil {
 				return refuse(wire.RcodeFormErr, "%v", err)
@@ -44,7 +44,7 @@ func (d *desk) prerequisites(list []Record) error {
 			}
 			exact[o] = append(exact[o], p.Data)
 		default:
-			return refuse(wire.RcodeFormErr, "a prerequisite about %s has class %d", p.Name, p.Class)
+			return refuse(wire.RcodeFormErr, "the prerequisite for %s has class %d", p.Name, p.Class)
 		}
 	}
 	for _, o := range order {
@@ -55,8 +55,8 @@ func (d *desk) prerequisites(list []Record) error {
 	return nil
 }
 
-// onWire are the sets of a name that an asker could see.
-func (d *desk) onWire(n dnsname.Name) (out []zone.RecordSet, err error) {
+// visible returns the sets of a name that queries can see.
+func (d *pendingUpdate) visible(n dnsname.Name) (out []zone.RecordSet, err error) {
 	sets, err := d.at(n)
 	for _, s := range sets {
 		if len(s.set.Served(d.z.TTL).Data) > 0 {
@@ -66,9 +66,9 @@ func (d *desk) onWire(n dnsname.Name) (out []zone.RecordSet, err error) {
 	return out, err
 }
 
-// exists checks whether a name or a set is there, or is not, as the class wants.
-func (d *desk) exists(p Record) error {
-	sets, err := d.onWire(p.Name)
+// exists checks whether a name or a set exists (class ANY) or does not exist (class NONE).
+func (d *pendingUpdate) exists(p Record) error {
+	sets, err := d.visible(p.Name)
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func (d *desk) exists(p Record) error {
 	return nil
 }
 
-// equals checks whether a set has exactly these records.
-func (d *desk) equals(o store.SetRef, data []string) error {
-	sets, err := d.onWire(o.Name)
+// equals checks whether a set has exactly the given records.
+func (d *pendingUpdate) equals(o store.SetRef, data []string) error {
+	sets, err := d.visible(o.Name)
 	if err != nil {
 		return err
 	}
@@ -104,5 +104,5 @@ func (d *desk) equals(o store.SetRef, data []string) error {
 			return nil
 		}
 	}
-	return refuse(wire.RcodeNXRRSet, "%s has other %s records than the update expects", o.Name, o.Type)
+	return refuse(wire.RcodeNXRRSet, "%s does not have exactly the %s records that the update expects", o.Name, o.Type)
 }

@@ -1,5 +1,8 @@
-// Package update applies dynamic updates (RFC 2136) to zones: prerequisites and changes are read and made inside one edit, so
-// an update happens whole or not at all, and nothing can come between its question and its deed.
+// Package update applies dynamic updates (RFC 2136) to zones: it checks prerequisites and makes changes inside one
+// edit, so an update is atomic and no other change comes between its prerequisites and its changes.
+//
+// Start with Apply in update.go. prerequisites.go checks prerequisites, and pending.go collects the changed record
+// sets.
 package update
 
 import (
@@ -13,13 +16,13 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// Record is a record of an update.
+// Record is a record of an update message.
 type Record struct {
 	Name  dnsname.Name
 	Type  rr.Type
-	Class uint16 // what the record is for (RFC 2136 §2.4, §2.5)
+	Class uint16 // the operation (RFC 2136 §2.4, §2.5)
 	TTL   uint32
-	Data  string // wire form; empty where the class says that there is none
+	Data  string // wire form; empty for operations without data
 }
 
 // Message is an update of one zone.
@@ -28,9 +31,9 @@ type Message struct {
 	Updates       []Record
 }
 
-// Error says why an update was not made.
+// Error reports why an update was not made.
 type Error struct {
-	Rcode  int // of the reply (RFC 2136 §2.2)
+	Rcode  int // rcode of the reply (RFC 2136 §2.2)
 	Reason string
 }
 
@@ -40,13 +43,13 @@ func refuse(rcode int, format string, a ...any) error {
 	return &Error{rcode, fmt.Sprintf(format, a...)}
 }
 
-// Apply makes the update in the zone. It returns an *Error when the message or the zone's state does not allow it, and then
-// the caller's edit must fail.
+// Apply makes the update in the zone. It returns an *Error when the message or the state of the zone does not allow it;
+// the caller's edit must fail then.
 func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 	if z.Kind != zone.Primary {
-		return refuse(wire.RcodeNotAuth, "zone %s is not changed here", z.Name)
+		return refuse(wire.RcodeNotAuth, "zone %s cannot be changed here: it is not a primary zone", z.Name)
 	}
-	d := &desk{tx: tx, z: z, names: map[dnsname.Name][]*sheet{}}
+	d := &pendingUpdate{tx: tx, z: z, names: map[dnsname.Name][]*pendingSet{}}
 	if err := d.prerequisites(m.Prerequisites); err != nil {
 		return err
 	}
@@ -60,10 +63,10 @@ func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 			return err
 		}
 	}
-	return reword(d.finish())
+	return placementError(d.finish())
 }
 
-// scan refuses what no state of the zone could allow (RFC 2136 §3.4.1).
+// scan refuses records that are invalid in any state of the zone (RFC 2136 §3.4.1).
 func scan(z zone.Zone, r Record) error {
 	if !r.Name.IsIn(z.Name) {
 		return refuse(wire.RcodeNotZone, "%s is not in zone %s", r.Name, z.Name)
@@ -78,10 +81,11 @@ func scan(z zone.Zone, r Record) error {
 		ok = r.TTL == 0 && r.Type.IsData()
 	}
 	if !ok {
-		return refuse(wire.RcodeFormErr, "a record of type %s and class %d at %s says nothing in an update", r.Type, r.Class, r.Name)
+		return refuse(wire.RcodeFormErr, "a record of type %s and class %d at %s is not a valid update", r.Type, r.Class,
+			r.Name)
 	}
 	if r.Type == rr.TypeALIAS {
-		return refuse(wire.RcodeRefused, "ALIAS records are changed by the zones API")
+		return refuse(wire.RcodeRefused, "ALIAS records can be changed only through the zones API")
 	}
 	if r.Class == wire.ClassIN || r.Class == wire.ClassNONE {
 		if err := rr.Check(r.Type, r.Data); err != nil {
@@ -92,7 +96,7 @@ func scan(z zone.Zone, r Record) error {
 }
 
 // apply makes one change (RFC 2136 §3.4.2).
-func (d *desk) apply(r Record) error {
+func (d *pendingUpdate) apply(r Record) error {
 	sets, err := d.at(r.Name)
 	if err != nil {
 		return err
@@ -109,8 +113,8 @@ func (d *desk) apply(r Record) error {
 		return nil
 	}
 	s := find(sets, r.Type)
-	if s == nil || !s.there {
-		return nil // RFC 2136 §3.4.2.3: nothing to delete is no error
+	if s == nil || !s.present {
+		return nil // RFC 2136 §3.4.2.3: deleting what does not exist is not an error
 	}
 	if r.Class == wire.ClassANY {
 		return d.remove(s)
@@ -118,64 +122,66 @@ func (d *desk) apply(r Record) error {
 	return d.removeOne(r, s)
 }
 
-// mayChange refuses what the program made itself. The SOA is left alone in silence, as the RFC has it: its serial is ours.
+// mayChange refuses changes of sets that the server itself maintains. The callers silently ignore changes of the SOA,
+// as the RFC requires: the server sets its serial.
 func mayChange(s zone.RecordSet) error {
 	if s.Hidden {
-		return refuse(wire.RcodeRefused, "the %s records of %s are made of its ALIAS", s.Type, s.Name)
+		return refuse(wire.RcodeRefused, "the %s records of %s are derived from its ALIAS", s.Type, s.Name)
 	}
 	if s.Managed {
-		return refuse(wire.RcodeRefused, "the %s records of %s are made by the server", s.Type, s.Name)
+		return refuse(wire.RcodeRefused, "the %s records of %s are managed by the server", s.Type, s.Name)
 	}
 	return nil
 }
 
-func (d *desk) add(r Record, sets []*sheet) error {
+func (d *pendingUpdate) add(r Record, sets []*pendingSet) error {
 	if r.Type == rr.TypeSOA {
 		return nil
 	}
 	for _, s := range sets {
 		cname := s.set.Type == rr.TypeCNAME
-		if len(s.data) > 0 && cname != (r.Type == rr.TypeCNAME) && s.set.Type != rr.TypeRRSIG && s.set.Type != rr.TypeNSEC && (cname || r.Type == rr.TypeCNAME) {
-			return nil // RFC 2136 §3.4.2.2: a CNAME and other data do not meet, and the update is silently ignored
+		other := cname != (r.Type == rr.TypeCNAME) && s.set.Type != rr.TypeRRSIG && s.set.Type != rr.TypeNSEC
+		if len(s.data) > 0 && other && (cname || r.Type == rr.TypeCNAME) {
+			return nil // RFC 2136 §3.4.2.2: a CNAME cannot be beside other data, and the record is silently ignored
 		}
 	}
 	s := find(sets, r.Type)
 	if s == nil {
 		s = d.put(zone.RecordSet{Zone: d.z.ID, Name: r.Name, Type: r.Type}, false)
 	}
-	if s.there {
+	if s.present {
 		if err := mayChange(s.set); err != nil {
 			return err
 		}
 	}
 	if r.Type == rr.TypeCNAME || r.Type == rr.TypeDNAME {
-		clear(s.data) // there is one, and the new one replaces it
+		clear(s.data) // a name has only one such record, and the new one replaces it
 	}
-	// A TTL that no zone file could have is the longest there is, as it is in transfers.
+	// A TTL that is larger than zone files allow becomes the largest allowed one, as in transfers.
 	s.set.TTL = new(min(r.TTL, rr.MaxTTL))
-	s.data[rr.DataKey(r.Type, r.Data)] = r.Data // of two spellings the newest
-	s.there, s.changed = true, true
+	s.data[rr.DataKey(r.Type, r.Data)] = r.Data // the newest spelling wins
+	s.present, s.changed = true, true
 	return nil
 }
 
-// remove deletes a set. The apex keeps its SOA and NS whatever an update says (RFC 2136 §3.4.2.3).
-func (d *desk) remove(s *sheet) error {
-	if !s.there || s.set.Name == d.z.Name && (s.set.Type == rr.TypeSOA || s.set.Type == rr.TypeNS) {
+// remove deletes a set. The apex always keeps its SOA and NS (RFC 2136 §3.4.2.3).
+func (d *pendingUpdate) remove(s *pendingSet) error {
+	if !s.present || s.set.Name == d.z.Name && (s.set.Type == rr.TypeSOA || s.set.Type == rr.TypeNS) {
 		return nil
 	}
 	if err := mayChange(s.set); err != nil {
 		return err
 	}
 	if s.set.Type == rr.TypeALIAS {
-		return refuse(wire.RcodeRefused, "ALIAS records are changed by the zones API")
+		return refuse(wire.RcodeRefused, "ALIAS records can be changed only through the zones API")
 	}
 	clear(s.data)
-	s.there, s.changed = false, true
+	s.present, s.changed = false, true
 	return nil
 }
 
 // removeOne deletes one record of a set.
-func (d *desk) removeOne(r Record, s *sheet) error {
+func (d *pendingUpdate) removeOne(r Record, s *pendingSet) error {
 	key := rr.DataKey(r.Type, r.Data)
 	if _, ok := s.data[key]; !ok || r.Type == rr.TypeSOA {
 		return nil
@@ -187,12 +193,12 @@ func (d *desk) removeOne(r Record, s *sheet) error {
 		return err
 	}
 	delete(s.data, key)
-	s.there, s.changed = len(s.data) > 0, true
+	s.present, s.changed = len(s.data) > 0, true
 	return nil
 }
 
-// reword turns what the zone cannot hold into the answer for it.
-func reword(err error) error {
+// placementError turns a PlacementError of the zone into the Error for the reply.
+func placementError(err error) error {
 	if p, ok := errors.AsType[*zone.PlacementError](err); ok {
 		return refuse(wire.RcodeRefused, "%s", p.Reason)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// world is a publisher with the zone example.org.
-type world struct {
+// testZone is a publisher with the zone example.org.
+type testZone struct {
 	t   *testing.T
 	pub *publish.Publisher
 	z   zone.Zone
@@ -36,7 +36,7 @@ mail.example.org. 300 MX 10 Mx.example.org.
 c.example.org. 300 CNAME www.example.org.
 alias.example.org. 300 ALIAS target.test.`
 
-func newWorld(t *testing.T) *world {
+func newTestZone(t *testing.T) *testZone {
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -49,15 +49,17 @@ func newWorld(t *testing.T) *world {
 	ended := make(chan error)
 	go func() { ended <- pub.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended; st.Close() })
-	w := &world{t: t, pub: pub}
+	w := &testZone{t: t, pub: pub}
 	var sets []zone.RecordSet
 	for _, line := range strings.Split(content, "\n") {
 		r := w.record("IN " + line)
-		sets = append(sets, zone.RecordSet{Name: r.Name, Type: r.Type, TTL: &r.TTL, Data: []string{r.Data}, Managed: r.Type == rr.TypeSOA})
+		sets = append(sets, zone.RecordSet{Name: r.Name, Type: r.Type, TTL: &r.TTL, Data: []string{r.Data},
+			Managed: r.Type == rr.TypeSOA})
 	}
 	sets = append(sets, zone.RecordSet{Name: dnsname.MustParse("empty.example.org."), Type: rr.TypeCNAME})
 	a := w.record("IN alias.example.org. 60 A 192.0.2.7")
-	sets = append(sets, zone.RecordSet{Name: a.Name, Type: a.Type, TTL: &a.TTL, Data: []string{a.Data}, Managed: true, Hidden: true})
+	sets = append(sets, zone.RecordSet{Name: a.Name, Type: a.Type, TTL: &a.TTL, Data: []string{a.Data}, Managed: true,
+		Hidden: true})
 	err = pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) (err error) {
 		w.z, err = tx.CreateZone(zone.Zone{Name: dnsname.MustParse("example.org."), Kind: zone.Primary, TTL: 300}, sets...)
 		return err
@@ -68,8 +70,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// record reads "CLASS NAME TTL TYPE DATA", where DATA may be missing.
-func (w *world) record(line string) update.Record {
+// record parses "CLASS NAME TTL TYPE DATA", where DATA may be missing.
+func (w *testZone) record(line string) update.Record {
 	w.t.Helper()
 	f := strings.SplitN(line, " ", 5)
 	ttl, err := strconv.ParseUint(f[2], 10, 32)
@@ -90,21 +92,22 @@ func (w *world) record(line string) update.Record {
 	return r
 }
 
-func (w *world) records(lines []string) (out []update.Record) {
+func (w *testZone) records(lines []string) (out []update.Record) {
 	for _, l := range lines {
 		out = append(out, w.record(l))
 	}
 	return out
 }
 
-// text is the zone but for its SOA.
-func (w *world) text() []string {
+// text returns the lines of the zone without its SOA.
+func (w *testZone) text() []string {
 	var out []string
 	err := w.pub.View(func(v store.View) error {
 		return v.RecordSets(w.z.ID, func(s zone.RecordSet) (bool, error) {
 			for _, d := range s.Data {
 				if s.Type != rr.TypeSOA {
-					out = append(out, strings.Join([]string{s.Name.String(), strconv.Itoa(int(*s.TTL)), s.Type.String(), rr.DataText(s.Type, d)}, " "))
+					out = append(out, strings.Join([]string{s.Name.String(), strconv.Itoa(int(*s.TTL)), s.Type.String(),
+						rr.DataText(s.Type, d)}, " "))
 				}
 			}
 			return true, nil
@@ -122,41 +125,55 @@ func TestApply(t *testing.T) {
 		name         string
 		pre, updates list
 		rcode        int
-		gone, come   list // lines of the zone that go and come
+		gone, come   list // lines that the update removes and adds
 	}{
-		{name: "add a set", updates: list{"IN new.example.org. 60 A 192.0.2.9"}, come: list{"new.example.org. 60 A 192.0.2.9"}},
+		{name: "add a set", updates: list{"IN new.example.org. 60 A 192.0.2.9"},
+			come: list{"new.example.org. 60 A 192.0.2.9"}},
 		{name: "add a record: the set has the new TTL", updates: list{"IN www.example.org. 60 A 192.0.2.2"},
-			gone: list{"www.example.org. 300 A 192.0.2.1"}, come: list{"www.example.org. 60 A 192.0.2.1", "www.example.org. 60 A 192.0.2.2"}},
+			gone: list{"www.example.org. 300 A 192.0.2.1"},
+			come: list{"www.example.org. 60 A 192.0.2.1", "www.example.org. 60 A 192.0.2.2"}},
 		{name: "add what is there", updates: list{"IN www.example.org. 300 A 192.0.2.1"}},
 		{name: "add beside a CNAME is ignored", updates: list{"IN c.example.org. 60 A 192.0.2.2"}},
 		{name: "a CNAME beside data is ignored", updates: list{"IN www.example.org. 60 CNAME c.example.org."}},
 		{name: "a CNAME replaces a CNAME", updates: list{"IN c.example.org. 60 CNAME ns.example.org."},
 			gone: list{"c.example.org. 300 CNAME www.example.org."}, come: list{"c.example.org. 60 CNAME ns.example.org."}},
-		{name: "a CNAME set without records is in nobody's way", updates: list{"IN empty.example.org. 60 CNAME ns.example.org."},
-			come: list{"empty.example.org. 60 CNAME ns.example.org."}},
+		{name: "a CNAME set without records does not conflict",
+			updates: list{"IN empty.example.org. 60 CNAME ns.example.org."},
+			come:    list{"empty.example.org. 60 CNAME ns.example.org."}},
 		{name: "SOA is ours", updates: list{"IN example.org. 60 SOA ns.example.org. h.example.org. 4000000000 1 1 1 1"}},
 		{name: "delete a set", updates: list{"ANY www.example.org. 0 A"}, gone: list{"www.example.org. 300 A 192.0.2.1"}},
 		{name: "delete a name", updates: list{"ANY www.example.org. 0 ANY"},
 			gone: list{"www.example.org. 300 A 192.0.2.1", `www.example.org. 300 TXT "here"`}},
-		{name: "delete a record, whatever the case of its name", updates: list{"NONE mail.example.org. 0 MX 10 mX.EXAMPLE.org."},
-			gone: list{"mail.example.org. 300 MX 10 Mx.example.org."}},
-		{name: "delete what is not there", updates: list{"NONE www.example.org. 0 A 192.0.2.77", "ANY no.example.org. 0 A", "ANY no.example.org. 0 ANY"}},
-		{name: "the apex keeps SOA and NS", updates: list{"ANY example.org. 0 ANY", "ANY example.org. 0 NS", "ANY example.org. 0 SOA",
+		{name: "delete a record, whatever the case of its name",
+			updates: list{"NONE mail.example.org. 0 MX 10 mX.EXAMPLE.org."},
+			gone:    list{"mail.example.org. 300 MX 10 Mx.example.org."}},
+		{name: "delete what is not there", updates: list{"NONE www.example.org. 0 A 192.0.2.77", "ANY no.example.org. 0 A",
+			"ANY no.example.org. 0 ANY"}},
+		{name: "the apex keeps SOA and NS", updates: list{"ANY example.org. 0 ANY", "ANY example.org. 0 NS",
+			"ANY example.org. 0 SOA",
 			"NONE example.org. 0 NS ns.example.org."}},
-		{name: "a batch that turns a CNAME into an A", updates: list{"ANY c.example.org. 0 CNAME", "IN c.example.org. 60 A 192.0.2.3"},
-			gone: list{"c.example.org. 300 CNAME www.example.org."}, come: list{"c.example.org. 60 A 192.0.2.3"}},
-		{name: "in the order of the message", updates: list{"IN www.example.org. 60 A 192.0.2.2", "ANY www.example.org. 0 A", "IN www.example.org. 30 A 192.0.2.3",
-			"IN www.example.org. 30 A 192.0.2.4", "NONE www.example.org. 0 A 192.0.2.3", "IN no.example.org. 60 A 192.0.2.9", "ANY no.example.org. 0 ANY",
-			"IN c.example.org. 60 TXT \"ignored\"", "NONE c.example.org. 0 CNAME www.example.org.", "IN c.example.org. 60 TXT \"taken\""},
+		{name: "a batch that turns a CNAME into an A",
+			updates: list{"ANY c.example.org. 0 CNAME", "IN c.example.org. 60 A 192.0.2.3"},
+			gone:    list{"c.example.org. 300 CNAME www.example.org."}, come: list{"c.example.org. 60 A 192.0.2.3"}},
+		{name: "in the order of the message", updates: list{"IN www.example.org. 60 A 192.0.2.2", "ANY www.example.org. 0 A",
+			"IN www.example.org. 30 A 192.0.2.3",
+			"IN www.example.org. 30 A 192.0.2.4", "NONE www.example.org. 0 A 192.0.2.3", "IN no.example.org. 60 A 192.0.2.9",
+			"ANY no.example.org. 0 ANY",
+			"IN c.example.org. 60 TXT \"ignored\"", "NONE c.example.org. 0 CNAME www.example.org.",
+			"IN c.example.org. 60 TXT \"taken\""},
 			gone: list{"c.example.org. 300 CNAME www.example.org.", "www.example.org. 300 A 192.0.2.1"},
 			come: list{`c.example.org. 60 TXT "taken"`, "www.example.org. 30 A 192.0.2.4"}},
 		{name: "of two spellings the newest", updates: list{"IN mail.example.org. 300 MX 10 MX.example.org."},
-			gone: list{"mail.example.org. 300 MX 10 Mx.example.org."}, come: list{"mail.example.org. 300 MX 10 MX.example.org."}},
-		{name: "no TTL is longer than the longest", updates: list{"IN new.example.org. 4294967295 A 192.0.2.9"}, come: list{"new.example.org. 2147483647 A 192.0.2.9"}},
-		{name: "all or nothing", updates: list{"IN new.example.org. 60 A 192.0.2.9", "IN alias.example.org. 60 A 192.0.2.9"}, rcode: wire.RcodeRefused},
+			gone: list{"mail.example.org. 300 MX 10 Mx.example.org."},
+			come: list{"mail.example.org. 300 MX 10 MX.example.org."}},
+		{name: "no TTL is longer than the longest", updates: list{"IN new.example.org. 4294967295 A 192.0.2.9"},
+			come: list{"new.example.org. 2147483647 A 192.0.2.9"}},
+		{name: "all or nothing", updates: list{"IN new.example.org. 60 A 192.0.2.9", "IN alias.example.org. 60 A 192.0.2.9"},
+			rcode: wire.RcodeRefused},
 
 		{name: "of an ALIAS: add", updates: list{"IN alias.example.org. 60 A 192.0.2.9"}, rcode: wire.RcodeRefused},
-		{name: "of an ALIAS: the other family", updates: list{"IN alias.example.org. 60 AAAA 2001:db8::9"}, rcode: wire.RcodeRefused},
+		{name: "of an ALIAS: the other family", updates: list{"IN alias.example.org. 60 AAAA 2001:db8::9"},
+			rcode: wire.RcodeRefused},
 		{name: "of an ALIAS: delete", updates: list{"ANY alias.example.org. 0 A"}, rcode: wire.RcodeRefused},
 		{name: "of an ALIAS: delete the name", updates: list{"ANY alias.example.org. 0 ANY"}, rcode: wire.RcodeRefused},
 		{name: "an ALIAS", updates: list{"IN new.example.org. 60 ALIAS target.test."}, rcode: wire.RcodeRefused},
@@ -177,7 +194,8 @@ func TestApply(t *testing.T) {
 		{name: "set must not exist", pre: list{"NONE www.example.org. 0 MX"}},
 		{name: "set must not exist, and does", pre: list{"NONE www.example.org. 0 A"}, rcode: wire.RcodeYXRRSet},
 		{name: "set is", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN mail.example.org. 0 MX 10 mx.example.org."}},
-		{name: "set is more", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN www.example.org. 0 A 192.0.2.2"}, rcode: wire.RcodeNXRRSet},
+		{name: "set is more", pre: list{"IN www.example.org. 0 A 192.0.2.1", "IN www.example.org. 0 A 192.0.2.2"},
+			rcode: wire.RcodeNXRRSet},
 		{name: "set is another", pre: list{"IN www.example.org. 0 A 192.0.2.2"}, rcode: wire.RcodeNXRRSet},
 		{name: "set is not", pre: list{"IN no.example.org. 0 A 192.0.2.2"}, rcode: wire.RcodeNXRRSet},
 		{name: "prerequisite outside", pre: list{"ANY www.example.net. 0 A"}, rcode: wire.RcodeNotZone},
@@ -187,7 +205,7 @@ func TestApply(t *testing.T) {
 			updates: list{"IN new.example.org. 60 A 192.0.2.9"}, rcode: wire.RcodeNXDomain},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestZone(t)
 			before := w.text()
 			err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
 				return update.Apply(tx, w.z, update.Message{Prerequisites: w.records(tt.pre), Updates: w.records(tt.updates)})
@@ -206,13 +224,13 @@ func TestApply(t *testing.T) {
 			}
 			gone, come := difference(before, w.text()), difference(w.text(), before)
 			if diff := cmp.Diff([][]string{tt.gone, tt.come}, [][]string{gone, come}); diff != "" {
-				t.Errorf("what went and came (-want +got)\n%s", diff)
+				t.Errorf("removed and added lines (-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-// difference are the lines of a that are not in b.
+// difference returns the lines of a that are not in b.
 func difference(a, b []string) (out []string) {
 	in := map[string]bool{}
 	for _, l := range b {
@@ -227,7 +245,7 @@ func difference(a, b []string) (out []string) {
 }
 
 func TestApplyToSecondary(t *testing.T) {
-	w := newWorld(t)
+	w := newTestZone(t)
 	z := w.z
 	z.Kind = zone.Secondary
 	err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
