@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// withLive returns a budget of 800 MiB for the process, and so 600 MiB for work, on a heap that a test sets.
+// withLive returns a budget of 800 MiB for the process, and so 600 MiB for work, with a heap size that the test sets.
 func withLive(live *atomic.Int64) *Budget {
 	b := New(800 << 20)
 	b.live = live.Load
 	return b
 }
 
-// taken is a Take that runs beside the test.
+// taken is a call of Take in a goroutine of its own.
 type taken struct {
 	cancel  context.CancelFunc
 	ended   chan struct{} // closed when err and release are set
@@ -59,7 +59,7 @@ func TestTake(t *testing.T) {
 			t.Fatalf("450 MiB taken: %v; 100 MiB more: %v; a request: %v", big.done(), other.done(), request.done())
 		}
 		big.release()
-		big.release() // once
+		big.release() // a second call has no effect
 		synctest.Wait()
 		if !other.done() || b.used != 100<<20+10<<10 {
 			t.Fatalf("the next in line waits, with %d bytes in use", b.used)
@@ -72,7 +72,7 @@ func TestTake(t *testing.T) {
 	})
 }
 
-// TestTakeSmall: small work has an eighth of the budget even where nothing else fits, and no more.
+// TestTakeSmall checks that small work can use an eighth of the budget, and not more, even when nothing else fits.
 func TestTakeSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live atomic.Int64
@@ -96,13 +96,13 @@ func TestTakeSmall(t *testing.T) {
 		for _, x := range all[:18] {
 			x.release()
 		}
-		if b.used != 0 || b.little != 0 {
-			t.Errorf("%d bytes in use at the end, %d by small work", b.used, b.little)
+		if b.used != 0 || b.usedSmall != 0 {
+			t.Errorf("%d bytes in use at the end, %d by small work", b.used, b.usedSmall)
 		}
 	})
 }
 
-// TestTakeShare: an owner that holds a quarter waits, and others pass it.
+// TestTakeShare checks that an owner with a quarter of the budget waits, and that other owners are served before it.
 func TestTakeShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live atomic.Int64
@@ -137,13 +137,13 @@ func TestTakeShare(t *testing.T) {
 				t.Error(x.err)
 			}
 		}
-		if b.used != 0 || len(b.line) != 0 {
-			t.Errorf("%d bytes in use, %d in line", b.used, len(b.line))
+		if b.used != 0 || len(b.queue) != 0 {
+			t.Errorf("%d bytes in use, %d in line", b.used, len(b.queue))
 		}
 	})
 }
 
-// TestTakeLive: what is served leaves less for work, and a collection that finds less in use lets it go on.
+// TestTakeLive checks that served zones leave less for work, and that work continues when a collection frees memory.
 func TestTakeLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live atomic.Int64
@@ -188,7 +188,7 @@ func TestTakeLive(t *testing.T) {
 	})
 }
 
-// TestTakeCollects: however many wait, there is one collection a second.
+// TestTakeCollects checks that there is one collection a second, however many calls wait.
 func TestTakeCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live atomic.Int64
@@ -196,7 +196,7 @@ func TestTakeCollects(t *testing.T) {
 		first := start(b, "p", 150<<20)
 		var all []*taken
 		for range 50 {
-			all = append(all, start(b, "p", 1<<20)) // it has its share
+			all = append(all, start(b, "p", 1<<20)) // the owner has its share already
 			time.Sleep(20 * time.Millisecond)
 		}
 		var before, after runtime.MemStats
@@ -204,7 +204,7 @@ func TestTakeCollects(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		runtime.ReadMemStats(&after)
 		if n := after.NumForcedGC - before.NumForcedGC; n < 1 || n > 4 {
-			t.Errorf("%d collections in 3 s for 50 that wait", n)
+			t.Errorf("%d collections in 3 s for 50 waiting calls", n)
 		}
 		for _, x := range all {
 			x.cancel()
@@ -241,13 +241,15 @@ func TestGroupLimit(t *testing.T) {
 	}{
 		{"another system", nil, 0},
 		{"no group", map[string]string{"proc/meminfo": "MemTotal:       2048 kB\nMemFree: 1 kB\n"}, 2 << 20},
-		{"version 2", map[string]string{"proc/self/cgroup": "0::/kube/pod/box\n", "sys/fs/cgroup/kube/pod/box/memory.max": "max\n",
-			"sys/fs/cgroup/kube/pod/memory.max": "1073741824\n", "sys/fs/cgroup/kube/memory.max": "max\n"}, 1 << 30},
+		{"version 2", map[string]string{"proc/self/cgroup": "0::/kube/pod/box\n",
+			"sys/fs/cgroup/kube/pod/box/memory.max": "max\n",
+			"sys/fs/cgroup/kube/pod/memory.max":     "1073741824\n", "sys/fs/cgroup/kube/memory.max": "max\n"}, 1 << 30},
 		{"version 2 in a container", map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1000\n",
 			"proc/meminfo": "MemTotal: 2048 kB\n"}, 1000},
 		{"version 1", map[string]string{"proc/self/cgroup": "5:cpu:/x\n4:memory:/a/b\n0::/\n",
-			"sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "3000\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": unlimited,
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": unlimited}, 3000},
+			"sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "3000\n",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes":   unlimited,
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":     unlimited}, 3000},
 		{"version 1 in a container", map[string]string{"proc/self/cgroup": "4:memory:/docker/abc\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n"}, 3000},
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Limit returns the memory limit of the process, in bytes: GOMEMLIMIT, or else nine tenths of what the control group, or
-// the machine, has. Then it becomes the limit of the garbage collector, too. The tenth is for memory that Go does not
-// count: pages of the store's file that are being written, and the kernel's own.
+// Limit returns the memory limit of the process, in bytes: GOMEMLIMIT, or else nine tenths of the memory of the control
+// group or of the machine. In the second case, it also sets the limit of the garbage collector. The remaining tenth is
+// for memory that Go does not count: pages of the store's file that are being written, and memory of the kernel.
 func Limit() int64 {
 	if n := debug.SetMemoryLimit(-1); n != math.MaxInt64 {
 		return n
@@ -26,12 +26,12 @@ func Limit() int64 {
 	return n
 }
 
-// groupLimit returns the smallest limit of the control groups that the process is in and of the machine; 0 when none is
-// known. Version 2 has one tree of groups, version 1 has one for memory. The path of a group is that of its namespace,
-// which a container may see under a shorter one, so the groups above it count as well.
+// groupLimit returns the smallest limit of the machine and of the control groups of the process, or 0 when none is
+// known. Version 2 has one tree of groups, version 1 has one for memory. The path of a group is relative to its
+// namespace, and a container may see the group under a shorter path. So the groups above it count as well.
 func groupLimit(root fs.FS) int64 {
 	limit := machine(root)
-	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent: another system
+	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // missing on other systems
 	for line := range strings.Lines(string(groups)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
@@ -67,7 +67,8 @@ func machine(root fs.FS) int64 {
 	return 0
 }
 
-// smaller returns the smaller of a limit, where 0 is none, and a limit in text, where anything but a number is none.
+// smaller returns the smaller of a limit, where 0 is none, and a limit as text, where anything except a positive number
+// is none.
 func smaller(limit int64, text string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n <= 0 || limit > 0 && limit < n {
