@@ -1,5 +1,8 @@
-// Package cli holds what the command lines of all programs share: groups of commands, exit statuses, errors with a
-// hint, and output for people and for programs.
+// Package cli has what the command lines of all programs share: groups of commands, exit statuses, errors with a hint,
+// and output for people and for programs.
+//
+// Start with NewRoot and Main in cli.go. failure.go has errors and exit statuses, output.go tables and JSON, and
+// progress.go the progress bar.
 package cli
 
 import (
@@ -12,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewRoot returns the command of a program. Its errors are printed by Main, not by the library.
+// NewRoot returns the root command of a program. Main prints its errors, not the cobra library.
 func NewRoot(use, short, long, example string) *cobra.Command {
 	root := NewGroup(use, short, long, example)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	// A group runs only to report that a command is missing, so its usage line is that of its commands. This is no
-	// usage template: with text/template, which calls methods by name, the linker keeps every method of the program.
+	// A group runs only to report that a command is missing, so its usage line shows only its commands. This is not a
+	// usage template: with text/template, which calls methods by name, the linker would keep every method of the program.
 	usage := root.UsageFunc()
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		if c.HasAvailableSubCommands() {
@@ -32,8 +35,8 @@ func NewRoot(use, short, long, example string) *cobra.Command {
 	return root
 }
 
-// Main runs a program and returns its exit status. The first interrupt cancels the command's context, the second one
-// ends the process.
+// Main runs a program and returns its exit status. The first interrupt cancels the context of the command, the second
+// one ends the process.
 func Main(root *cobra.Command, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -42,26 +45,28 @@ func Main(root *cobra.Command, args []string) int {
 	return Report(os.Stderr, root.Name(), root.ExecuteContext(ctx))
 }
 
-// NewGroup returns a command that only holds others. Without a subcommand it fails: the library would print the help
-// and exit with 0, so that a script with an empty variable would continue.
+// NewGroup returns a command that only groups others. Without a subcommand it fails. The library would print the help
+// and exit with 0, so a script with an empty variable would continue.
 func NewGroup(use, short, long, example string) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Long: long, Example: example}
 	c.Args = cobra.ArbitraryArgs
 	c.SuggestionsMinimumDistance = 2
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return Usage(c, "a command is missing: %s", strings.Join(verbs(c), ", "))
+			return Usage(c, "a command is missing: %s", strings.Join(subcommands(c), ", "))
 		}
-		near := c.SuggestionsFor(args[0])
-		if len(near) == 0 {
-			near = verbs(c)
+		suggestions := c.SuggestionsFor(args[0])
+		if len(suggestions) == 0 {
+			suggestions = subcommands(c)
 		}
-		return Usage(c, "%q is not a command of %s; did you mean %s?", args[0], c.CommandPath(), strings.Join(near, ", "))
+		return Usage(c, "%q is not a command of %s; did you mean %s?", args[0], c.CommandPath(),
+			strings.Join(suggestions, ", "))
 	}
 	return c
 }
 
-func verbs(c *cobra.Command) []string {
+// subcommands returns the names of the available subcommands.
+func subcommands(c *cobra.Command) []string {
 	var names []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
@@ -71,7 +76,7 @@ func verbs(c *cobra.Command) []string {
 	return names
 }
 
-// Args accepts from least to most arguments, any number if most is negative. Its errors quote the usage line.
+// Args accepts from least to most arguments, or any number when most is negative. Its errors quote the usage line.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {

@@ -19,8 +19,10 @@ func TestReport(t *testing.T) {
 	}{
 		{"success", nil, 0, ""},
 		{"any error", cause, ExitError, "np: disk is full\n"},
-		{"hint", Fail("free some space", "cannot write: %s", cause), ExitError, "np: cannot write: disk is full\nhint: free some space\n"},
-		{"wrapped", fmt.Errorf("backup: %w", &Failure{Code: ExitUnknown, Text: "interrupted", Hint: "try again"}), ExitUnknown,
+		{"hint", Fail("free some space", "cannot write: %s", cause), ExitError,
+			"np: cannot write: disk is full\nhint: free some space\n"},
+		{"wrapped", fmt.Errorf("backup: %w", &Failure{Code: ExitUnknown, Text: "interrupted", Hint: "try again"}),
+			ExitUnknown,
 			"np: backup: interrupted\nhint: try again\n"},
 		{"already printed", &Failure{Code: ExitWarning}, ExitWarning, ""},
 		{"control characters", Fail("\x1b[2J", "a\x07b\nc"), ExitError, "np: a\uFFFDb\nc\nhint: \uFFFD[2J\n"},
@@ -38,7 +40,8 @@ func TestReport(t *testing.T) {
 func TestRoot(t *testing.T) {
 	run := func(args ...string) error {
 		root := NewRoot("np", "", "", "")
-		root.AddCommand(&cobra.Command{Use: "list [NAME]", Args: Args(0, 1), RunE: func(*cobra.Command, []string) error { return nil }},
+		root.AddCommand(&cobra.Command{Use: "list [NAME]", Args: Args(0, 1),
+			RunE: func(*cobra.Command, []string) error { return nil }},
 			&cobra.Command{Use: "delete NAME", Args: Args(1, -1), RunE: func(*cobra.Command, []string) error { return nil }})
 		root.SetArgs(args)
 		root.SetOut(new(bytes.Buffer))
@@ -46,7 +49,7 @@ func TestRoot(t *testing.T) {
 	}
 	tests := []struct {
 		args []string
-		want string // of the error; empty: none
+		want string // expected error; empty for none
 	}{
 		{[]string{"list"}, ""},
 		{[]string{"list", "a"}, ""},

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit statuses, the same for every command.
+// These are the exit statuses of every command.
 const (
 	ExitWarning = 1
 	ExitError   = 2
@@ -17,11 +17,11 @@ const (
 	ExitUsage   = 4
 )
 
-// Failure is an error with an exit status and a hint. Every other error exits with ExitError and has no hint.
+// Failure is an error with an exit status and a hint. All other errors exit with ExitError and have no hint.
 type Failure struct {
 	Code int
-	Text string // empty: the command has printed what is wrong
-	Hint string // what to do about it; may be empty
+	Text string // empty when the command has already printed the error
+	Hint string // what to do about the error; may be empty
 	Err  error  // the cause, for errors.Is
 }
 
@@ -33,10 +33,10 @@ func Fail(hint, format string, a ...any) error {
 	return &Failure{Code: ExitError, Text: fmt.Sprintf(format, a...), Hint: hint}
 }
 
-// Usage returns the error for a command that was not understood.
+// Usage returns the error for a command line that was not understood.
 func Usage(c *cobra.Command, format string, a ...any) error {
 	return &Failure{Code: ExitUsage, Text: fmt.Sprintf(format, a...),
-		Hint: fmt.Sprintf("%s --help explains it", c.CommandPath())}
+		Hint: fmt.Sprintf("see %s --help", c.CommandPath())}
 }
 
 // Report prints the error of a program and returns the exit status.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Format is a flag for the form of the output: "text" or "json".
+// Format is a flag for the output format: "text" or "json".
 type Format string
 
 func (f *Format) String() string { return string(*f) }
@@ -22,7 +22,7 @@ func (f *Format) Type() string   { return "FORMAT" }
 // Set parses the value of the flag.
 func (f *Format) Set(s string) error {
 	if s != "text" && s != "json" {
-		return fmt.Errorf("%q is not a format; there are text and json", s)
+		return fmt.Errorf("%q is not a format; use text or json", s)
 	}
 	*f = Format(s)
 	return nil
@@ -32,10 +32,11 @@ func (f *Format) Set(s string) error {
 func (f *Format) AddFlag(cmd *cobra.Command) {
 	*f = "text"
 	cmd.Flags().VarP(f, "output", "o", "form of the output: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// JSON reports whether the output is for programs.
+// JSON reports whether the output format is JSON.
 func (f Format) JSON() bool { return f == "json" }
 
 // Say prints a sentence about what was done.
@@ -44,7 +45,7 @@ func Say(cmd *cobra.Command, format string, a ...any) error {
 	return err
 }
 
-// Say prints v for programs, or a sentence about what was done for people.
+// Say prints v as JSON, or in text format a sentence about what was done.
 func (f Format) Say(cmd *cobra.Command, v any, format string, a ...any) error {
 	if f.JSON() {
 		return PrintJSON(cmd.OutOrStdout(), v)
@@ -52,7 +53,7 @@ func (f Format) Say(cmd *cobra.Command, v any, format string, a ...any) error {
 	return Say(cmd, format, a...)
 }
 
-// PrintJSON prints one value, indented, with its fields in their order.
+// PrintJSON prints one value as indented JSON, with its fields in their order.
 func PrintJSON(w io.Writer, v any) error {
 	var compact, out bytes.Buffer
 	e := json.NewEncoder(&compact)
@@ -103,15 +104,15 @@ func (l *JSONList) End() error {
 	return err
 }
 
-// Table prints rows in columns. It holds one batch of rows at a time, so that a list of a million rows needs no more
-// memory than one page of it. Columns grow from batch to batch and never shrink.
+// Table prints rows in columns. It holds one batch of rows at a time, so a list of a million rows needs only the memory
+// of one page. Columns grow from batch to batch and never shrink.
 type Table struct {
 	w      io.Writer
 	widths []int
 	rows   [][]string
 }
 
-// NewTable returns a table with a head.
+// NewTable returns a table with a header row.
 func NewTable(w io.Writer, head ...string) *Table {
 	return &Table{w: w, rows: [][]string{head}, widths: make([]int, len(head))}
 }
@@ -146,7 +147,7 @@ func (t *Table) Flush() error {
 	return err
 }
 
-// Printable replaces control characters: text of a server was written by others and must not steer the terminal.
+// Printable replaces control characters. Text from a server was written by others and must not control the terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -156,7 +157,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// Listing prints a list that comes in pages, as a table or as a JSON array.
+// Listing prints a list that arrives in pages, as a table or as a JSON array.
 type Listing struct {
 	w     io.Writer
 	json  *JSONList
@@ -164,7 +165,7 @@ type Listing struct {
 	count int
 }
 
-// NewListing returns a listing whose table has this head.
+// NewListing returns a listing whose table has this header.
 func NewListing(w io.Writer, f Format, head ...string) *Listing {
 	l := &Listing{w: w}
 	if f.JSON() {
@@ -175,7 +176,7 @@ func NewListing(w io.Writer, f Format, head ...string) *Listing {
 	return l
 }
 
-// Page prints items. rows returns the rows of an item in the table.
+// Page prints items. rows returns the table rows of an item.
 func (l *Listing) Page(items []json.RawMessage, rows func(json.RawMessage) ([][]string, error)) error {
 	l.count += len(items)
 	if l.json != nil {
@@ -196,7 +197,7 @@ func (l *Listing) Page(items []json.RawMessage, rows func(json.RawMessage) ([][]
 	return l.table.Flush()
 }
 
-// End closes the list. In place of an empty table it prints the sentence none.
+// End closes the list. Instead of an empty table it prints the sentence none.
 func (l *Listing) End(err error, none string) error {
 	switch {
 	case err != nil:
@@ -209,7 +210,7 @@ func (l *Listing) End(err error, none string) error {
 	return err
 }
 
-// PrintPairs prints the fields of one thing, except those that are empty.
+// PrintPairs prints the non-empty fields of one object.
 func PrintPairs(w io.Writer, pairs [][2]string) error {
 	for _, p := range pairs {
 		if p[1] == "" {

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 	if err := tab.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	tab.Row("a-longer-name", "2") // a later page makes the column wider
+	tab.Row("a-longer-name", "2") // a later page widens the column
 	tab.Row("b", "3")
 	if err := tab.Flush(); err != nil {
 		t.Fatal(err)
@@ -76,8 +76,9 @@ func TestProgress(t *testing.T) {
 		total    int64
 		want     string
 	}{
-		{"terminal", true, false, 200_000_000, "\rreading    [####################                    ] 50 % of 200.0 MB\x1b[K" +
-			"\rreading    [########################################] 100 % of 200.0 MB\x1b[K\r\x1b[K"},
+		{"terminal", true, false, 200_000_000,
+			"\rreading    [####################                    ] 50 % of 200.0 MB\x1b[K" +
+				"\rreading    [########################################] 100 % of 200.0 MB\x1b[K\r\x1b[K"},
 		{"terminal, size unknown", true, false, 0, "\rreading    100.0 MB\x1b[K\rreading    200.0 MB\x1b[K\r\x1b[K"},
 		{"pipe", false, false, 200_000_000, "reading: 50 % of 200.0 MB\nreading: 100 % of 200.0 MB\n"},
 		{"pipe, nothing to count", false, false, -1, "reading: 3 s\nreading: 6 s\n"},
@@ -93,10 +94,10 @@ func TestProgress(t *testing.T) {
 					step = 0
 				}
 				p.Begin("reading", tt.total)
-				p.Add(step) // too early to show
+				p.Add(step) // too early to be shown
 				time.Sleep(lineInterval)
 				p.Add(step)
-				p.Add(0) // too early again
+				p.Add(0) // again too early
 				time.Sleep(lineInterval)
 				p.Add(2 * step)
 				p.End()
@@ -108,7 +109,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressDuring is for the race detector: work counts while somebody else looks.
+// TestProgressDuring is for the race detector: the work counts bytes while During shows them.
 func TestProgressDuring(t *testing.T) {
 	p := NewProgress(io.Discard, false)
 	p.Begin("sending", 1000)

@@ -12,32 +12,33 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress shows how far long work is: a bar on a terminal, and a line every few seconds elsewhere.
+// Progress shows the progress of long work: a bar on a terminal, and a line every few seconds elsewhere.
 type Progress struct {
 	w        io.Writer
 	terminal bool
 	quiet    bool
 
-	mu          sync.Mutex // guards the following: net/http reads a body in its own goroutine, even after an early reply
+	// mu guards the fields below: net/http reads a body in its own goroutine, even after an early reply.
+	mu          sync.Mutex
 	phase       string
 	start       time.Time
-	done, total int64 // bytes; total 0: not known
+	done, total int64 // bytes; total is 0 when it is not known
 	next        time.Time
-	shown       bool // the line has a bar
+	shown       bool // the terminal shows a bar
 }
 
-// Times between two updates: a bar moves smoothly, and lines do not fill a log.
+// These are the intervals between two updates: a bar moves smoothly, and lines do not fill a log.
 const (
 	barInterval  = 100 * time.Millisecond
 	lineInterval = 3 * time.Second
 )
 
-// NewProgress returns a progress that is shown on w, unless quiet.
+// NewProgress returns a Progress that prints to w, unless quiet is set.
 func NewProgress(w io.Writer, quiet bool) *Progress {
 	return &Progress{w: w, terminal: IsTerminal(w), quiet: quiet}
 }
 
-// Begin starts a phase of total bytes. Short work shows nothing.
+// Begin starts a phase of total bytes. Work that ends before the first interval shows nothing.
 func (p *Progress) Begin(phase string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +71,7 @@ func (p *Progress) Add(n int) {
 	fmt.Fprintf(p.w, "%s: %s\n", p.phase, p.amount())
 }
 
-// During runs fn, and shows that it is still running even if nothing is counted.
+// During runs fn, and shows that it is still running even when it counts nothing.
 func (p *Progress) During(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
@@ -121,10 +122,10 @@ func (p *Progress) bar() string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(" ", width-full) + "] " + p.amount()
 }
 
-// Megabytes formats a number of bytes.
+// Megabytes formats a number of bytes in megabytes.
 func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// Reader counts what is read through it, and fails once ctx ends.
+// Reader returns a reader that counts the bytes read from r, and fails when ctx ends.
 func (p *Progress) Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &countedReader{ctx, r, p}
 }
