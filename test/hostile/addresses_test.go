@@ -20,12 +20,12 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// insideVariable is set for the process that has a network namespace of its own.
+// insideVariable is the environment variable of the process that has its own network namespace.
 const insideVariable = "NAMEPLANE_TEST_ADDRESSES"
 
-// TestSpecialAddresses has a tenant and an application name addresses that only the server can reach, as masters, as
-// targets of ALIAS and as callbacks. They run in a network namespace in which every address of the internet is this
-// host, so that any packet that the server sends is seen.
+// TestSpecialAddresses has a tenant and an application use addresses that only the server can reach: as masters, as
+// targets of ALIAS and as callbacks. It runs in a network namespace in which every address of the internet is this
+// host, so every packet of the server is observed.
 func TestSpecialAddresses(t *testing.T) {
 	if os.Getenv(insideVariable) == "" {
 		runInNamespace(t)
@@ -37,7 +37,7 @@ func TestSpecialAddresses(t *testing.T) {
 			t.Fatalf("ip %s: %v\n%s", args, err, out)
 		}
 	}
-	w := &addressWorld{t: t, met: map[string]bool{}}
+	w := &addressServer{t: t, met: map[string]bool{}}
 	w.listenTCP(":53", ":80")
 	w.listenUDP()
 	w.Server = server.Start(t, server.Options{Config: fmt.Sprintf(server.Listen+`user: root
@@ -77,40 +77,40 @@ func runInNamespace(t *testing.T) {
 	}
 }
 
-// addressWorld is a server on a host that has all addresses.
-type addressWorld struct {
+// addressServer is a server on a host that has all addresses.
+type addressServer struct {
 	*server.Server
 	t      *testing.T
 	tenant string // header with a token
 
 	mu  sync.Mutex      // guards met
-	met map[string]bool // "NETWORK ADDRESS PORT" that the server sent to
+	met map[string]bool // "NETWORK ADDRESS PORT" of the packets that the server sent
 }
 
-// refused are all addresses that nobody but an administrator may name.
+// refused returns all addresses that only an administrator may use.
 func refused() []netip.Addr { return slices.Concat(specialaddrtest.Hostile, specialaddrtest.Private) }
 
-func (w *addressWorld) token(of map[string]string) string {
+func (w *addressServer) token(of map[string]string) string {
 	w.t.Helper()
 	var made struct{ Token struct{ Token string } }
 	w.Must(http.MethodPost, "/access/v1/tokens", of, &made)
 	return "X-Auth-Token: " + made.Token.Token
 }
 
-func (w *addressWorld) meet(network string, at netip.AddrPort) {
+func (w *addressServer) meet(network string, at netip.AddrPort) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.met[fmt.Sprintf("%s %s %d", network, at.Addr().Unmap(), at.Port())] = true
 }
 
-func (w *addressWorld) packets() map[string]bool {
+func (w *addressServer) packets() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.met)
 }
 
-// listenTCP notes every connection to ports of any address, and closes it.
-func (w *addressWorld) listenTCP(ports ...string) {
+// listenTCP records every connection to the ports of any address, and closes it.
+func (w *addressServer) listenTCP(ports ...string) {
 	for _, port := range ports {
 		l, err := net.Listen("tcp", port)
 		if err != nil {
@@ -126,8 +126,8 @@ func (w *addressWorld) listenTCP(ports ...string) {
 	}
 }
 
-// listenUDP notes every packet to port 53 of any address, and does not answer.
-func (w *addressWorld) listenUDP() {
+// listenUDP records every packet to port 53 of any address, and does not answer.
+func (w *addressServer) listenUDP() {
 	conn, err := net.ListenPacket("udp", ":53")
 	if err != nil {
 		w.t.Fatal(err)
@@ -150,9 +150,9 @@ func (w *addressWorld) listenUDP() {
 	}()
 }
 
-// resolver starts the resolver of the server, and returns its address. Each name of the form N.evil.example has the
-// address of that number; ok.evil.example has a public one.
-func (w *addressWorld) resolver() string {
+// resolver starts the resolver of the server and returns its address. Each name of the form N.evil.example has the
+// address with that number; ok.evil.example has a public one.
+func (w *addressServer) resolver() string {
 	l, conn, err := server.ListenBoth()
 	if err != nil {
 		w.t.Fatal(err)
@@ -184,8 +184,8 @@ func (w *addressWorld) resolver() string {
 	return l.Addr().String()
 }
 
-// masters: the API refuses them in a new zone and in one that there is, and says why.
-func (w *addressWorld) masters(t *testing.T) {
+// masters checks that the API refuses the addresses as masters of new and existing zones, with a reason.
+func (w *addressServer) masters(t *testing.T) {
 	create := func(name, master string) server.Response {
 		body := map[string]any{"name": name, "type": "SECONDARY", "masters": []string{master}}
 		r, err := w.Call(http.MethodPost, "/v2/zones", body, w.tenant)
@@ -214,8 +214,8 @@ func (w *addressWorld) masters(t *testing.T) {
 	})
 }
 
-// targets: an ALIAS does not publish them.
-func (w *addressWorld) targets(t *testing.T) {
+// targets checks that an ALIAS does not publish the addresses.
+func (w *addressServer) targets(t *testing.T) {
 	var z struct{ ID string }
 	w.Must(http.MethodPost, "/v2/zones", map[string]any{"name": "shop.example.", "email": "a@shop.example"}, &z,
 		w.tenant)
@@ -254,8 +254,9 @@ func (w *addressWorld) targets(t *testing.T) {
 	}
 }
 
-// callbacks: the networks of the administrator are the whole internet, which names no special address.
-func (w *addressWorld) callbacks(t *testing.T) {
+// callbacks checks that the addresses are refused as callbacks. The administrator allows the whole internet, which does
+// not include special addresses.
+func (w *addressServer) callbacks(t *testing.T) {
 	app := strings.Replace(w.token(map[string]string{"name": "app", "project": "admin", "role": "app", "app": "app1"}),
 		"X-Auth-Token: ", "Authorization: Bearer ", 1)
 	subscriptions := w.Apps + "/mec_app_support/v1/applications/app1/subscriptions"
@@ -273,7 +274,7 @@ func (w *addressWorld) callbacks(t *testing.T) {
 			t.Errorf("a callback at %s: %d %s", a, r.Status, r.Body)
 		}
 	}
-	// A name is looked up only when there is something to deliver.
+	// A name is resolved only when there is something to deliver.
 	named, public := subscribe("localhost"), subscribe("9.9.9.9")
 	if named.Status != http.StatusCreated || public.Status != http.StatusCreated {
 		t.Fatalf("callbacks: %d %s, %d %s", named.Status, named.Body, public.Status, public.Body)

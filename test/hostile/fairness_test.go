@@ -19,7 +19,7 @@ type member struct {
 	project, token string
 }
 
-// newMember makes a project with one member.
+// newMember creates a project with one member.
 func newMember(t *testing.T, s *server.Server, project string) member {
 	t.Helper()
 	s.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": project}, nil)
@@ -29,7 +29,8 @@ func newMember(t *testing.T, s *server.Server, project string) member {
 			Project string `json:"project_id"`
 		}
 	}
-	s.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": project, "project": project, "role": "member"}, &made)
+	s.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": project, "project": project, "role": "member"},
+		&made)
 	return member{s, t, made.Token.Project, made.Token.Token}
 }
 
@@ -54,31 +55,36 @@ func (m member) zone(name string) string {
 	return "/v2/zones/" + z.ID
 }
 
-// aliases makes ALIAS record sets of a target, from number first on, in one batch.
+// aliases creates ALIAS record sets with one target, from the number first on, in one batch.
 func (m member) aliases(zone, apex, target string, first, n int) server.Response {
 	m.t.Helper()
 	var changes []map[string]any
 	for i := range n {
-		changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("a%d.%s", first+i, apex), "type": "ALIAS",
+		changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("a%d.%s", first+i, apex),
+			"type":    "ALIAS",
 			"records": []string{target}})
 	}
 	return m.call(http.MethodPost, zone+"/changes", map[string]any{"changes": changes})
 }
 
-// A tenant lets very many ALIAS follow one name, and changes that name again and again while another tenant works. Each
-// commit flattens a hundred of them at most, all of them follow in the end, and there is a quota on their number.
+// TestManyAliasesOfOneName has a tenant create very many ALIAS with one target, and change that target repeatedly while
+// another tenant works. Each commit flattens at most a hundred of them, all of them are updated in the end, and their
+// number has a quota.
 func TestManyAliasesOfOneName(t *testing.T) {
 	const all = 350
 	s := server.Start(t, server.Options{})
 	hostile, victim := newMember(t, s, "hostile"), newMember(t, s, "victim")
-	s.Must(http.MethodPatch, "/v2/quotas/"+hostile.project, map[string]int{"aliases": all}, nil, "X-Auth-All-Projects: true")
-	target, crowd := hostile.zone("target.example."), hostile.zone("crowd.example.")
+	s.Must(http.MethodPatch, "/v2/quotas/"+hostile.project, map[string]int{"aliases": all}, nil,
+		"X-Auth-All-Projects: true")
+	target, many := hostile.zone("target.example."), hostile.zone("crowd.example.")
 	var set struct{ ID string }
-	hostile.must(http.MethodPost, target+"/recordsets", map[string]any{"name": "one.target.example.", "type": "A", "records": []string{"192.0.2.1"}}, &set)
-	if r := hostile.aliases(crowd, "crowd.example.", "one.target.example.", 0, all); !r.OK() {
+	hostile.must(http.MethodPost, target+"/recordsets",
+		map[string]any{"name": "one.target.example.", "type": "A", "records": []string{"192.0.2.1"}}, &set)
+	if r := hostile.aliases(many, "crowd.example.", "one.target.example.", 0, all); !r.OK() {
 		t.Fatalf("%d ALIAS: %d %s", all, r.Status, r.Body)
 	}
-	if r := hostile.aliases(crowd, "crowd.example.", "one.target.example.", all, 1); r.Status != http.StatusRequestEntityTooLarge ||
+	if r := hostile.aliases(many, "crowd.example.", "one.target.example.", all,
+		1); r.Status != http.StatusRequestEntityTooLarge ||
 		!strings.Contains(string(r.Body), "over_quota") {
 		t.Errorf("one more than the quota: %d %s", r.Status, r.Body)
 	}
@@ -89,7 +95,8 @@ func TestManyAliasesOfOneName(t *testing.T) {
 	for w := range 4 {
 		workers.Go(func() {
 			for i := range 10 {
-				hostile.call(http.MethodPut, target+"/recordsets/"+set.ID, map[string]any{"records": []string{fmt.Sprintf("192.0.%d.%d", w+3, i+1)}})
+				hostile.call(http.MethodPut, target+"/recordsets/"+set.ID,
+					map[string]any{"records": []string{fmt.Sprintf("192.0.%d.%d", w+3, i+1)}})
 			}
 		})
 	}
@@ -112,7 +119,7 @@ func TestManyAliasesOfOneName(t *testing.T) {
 			Recordsets []struct{ Flattened bool }
 		}
 	}
-	hostile.must(http.MethodGet, crowd+"/history?limit=1000", nil, &history)
+	hostile.must(http.MethodGet, many+"/history?limit=1000", nil, &history)
 	for _, change := range history.History {
 		n := 0
 		for _, r := range change.Recordsets {

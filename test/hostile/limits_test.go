@@ -1,4 +1,5 @@
-// Package hostile attacks the program as a tenant, a network attacker or a fault would, and wants the others unharmed.
+// Package hostile attacks the program like a tenant, a network attacker or a fault would, and checks that other tenants
+// are not affected.
 package hostile
 
 import (
@@ -11,7 +12,7 @@ import (
 	"testing"
 )
 
-// limits are those that the server is shipped with.
+// limits are the limits of the files in deploy.
 type limits struct{ memory, tasks int64 }
 
 // shipped reads the memory limit of the manifest and the number of tasks of the unit.
@@ -25,7 +26,7 @@ func shipped(t *testing.T) limits {
 	return limits{manifest << 30, find(t, "../../deploy/systemd/nameplane.service", `(?m)^TasksMax=(\d+)$`)}
 }
 
-// find returns the number that a pattern finds in a file.
+// find returns the number that a pattern matches in a file.
 func find(t *testing.T, file, pattern string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -43,13 +44,13 @@ func find(t *testing.T, file, pattern string) int64 {
 	return n
 }
 
-// group is a control group, of version 1 or 2. Version 1 has one folder for each controller.
+// group is a control group of version 1 or 2. Version 1 has one folder for each controller.
 type group struct {
 	dirs          []string
-	events, usage string // files
+	events, usage string // paths of files
 }
 
-// newGroup makes a control group with limits. It fails the test where none can be made: a test that is skipped protects
+// newGroup creates a control group with limits. It fails the test when that is not possible: a skipped test protects
 // nobody.
 func newGroup(t *testing.T, l limits) group {
 	t.Helper()
@@ -58,13 +59,14 @@ func newGroup(t *testing.T, l limits) group {
 	write := map[string]int64{}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		dir := filepath.Join("/sys/fs/cgroup", name)
-		// Without these the group has no limits; a system that manages its groups has set them.
+		// Without these controllers, the group has no limits. A system that manages its groups has enabled them.
 		_ = os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+memory +pids"), 0)
 		g = group{[]string{dir}, filepath.Join(dir, "memory.events"), filepath.Join(dir, "memory.peak")}
 		write[filepath.Join(dir, "memory.max")], write[filepath.Join(dir, "pids.max")] = l.memory, l.tasks
 	} else {
 		memory, pids := filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/pids", name)
-		g = group{[]string{memory, pids}, filepath.Join(memory, "memory.oom_control"), filepath.Join(memory, "memory.max_usage_in_bytes")}
+		g = group{[]string{memory, pids}, filepath.Join(memory, "memory.oom_control"),
+			filepath.Join(memory, "memory.max_usage_in_bytes")}
 		write[filepath.Join(memory, "memory.limit_in_bytes")], write[filepath.Join(pids, "pids.max")] = l.memory, l.tasks
 	}
 	for _, dir := range g.dirs {
@@ -86,7 +88,7 @@ func newGroup(t *testing.T, l limits) group {
 	return g
 }
 
-// runner is a command that enters the group and becomes the one that follows it.
+// runner returns a command that enters the group and executes the command after it.
 func (g group) runner() []string {
 	script := ""
 	for _, dir := range g.dirs {
@@ -95,13 +97,13 @@ func (g group) runner() []string {
 	return []string{"sh", "-c", script + `exec "$0" "$@"`}
 }
 
-// kills returns how many processes of the group were killed because its memory was at its limit.
+// kills returns how many processes of the group were killed because its memory limit was reached.
 func (g group) kills(t *testing.T) int64 {
 	t.Helper()
 	return find(t, g.events, `(?m)^oom_kill (\d+)$`)
 }
 
-// peak returns the most memory that the group had, in MiB.
+// peak returns the peak memory use of the group, in MiB.
 func (g group) peak(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile(g.usage)

@@ -2,5 +2,6 @@
 
 package hostile
 
-// bombs is how large the bombs of an administrator, and how many of the others, are: with the tag soak four times this.
+// bombs is the size of the bombs of an administrator, and the number of other bombs. With the tag soak it is four times
+// as large.
 const bombs = 1

@@ -18,14 +18,14 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// besieged is a server under the limits that it is shipped with, with a hostile tenant and a victim.
+// besieged is a server under the limits of the files in deploy, with a hostile tenant and a victim.
 type besieged struct {
 	*server.Server
 	t       *testing.T
 	group   group
-	hostile string // tokens
+	hostile string // token of the hostile tenant
 	victim  string
-	project string // id of the hostile one
+	project string // ID of the hostile tenant's project
 	zone    string // path of the victim's zone
 	changes int
 }
@@ -42,13 +42,14 @@ func besiege(t *testing.T) *besieged {
 	return b
 }
 
-// tenant returns a token of a member of a new project, and the id of the project.
+// tenant returns the token of a member of a new project, and the ID of the project.
 func (b *besieged) tenant(project string) (token, id string) {
 	b.t.Helper()
 	var p struct{ Project struct{ ID string } }
 	b.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": project}, &p)
 	var made struct{ Token struct{ Token string } }
-	b.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": project, "project": project, "role": "member"}, &made)
+	b.Must(http.MethodPost, "/access/v1/tokens", map[string]string{"name": project, "project": project, "role": "member"},
+		&made)
 	return made.Token.Token, p.Project.ID
 }
 
@@ -60,15 +61,16 @@ func (b *besieged) must(token, path string, body, out any) {
 	}
 }
 
-// alive wants the server to serve, and the victim to be able to make a change.
+// alive checks that the server serves, and that the victim can make a change.
 func (b *besieged) alive(after string) {
 	b.t.Helper()
 	if n := b.group.kills(b.t); n > 0 || b.Ended() {
-		b.t.Fatalf("after %s: the server was killed (%d processes for want of memory)", after, n)
+		b.t.Fatalf("after %s: the server was killed (%d processes because of the memory limit)", after, n)
 	}
 	b.changes++
 	name := fmt.Sprintf("h%d.victim.example.org.", b.changes)
-	r, err := b.Call(http.MethodPost, b.zone+"/recordsets", map[string]any{"name": name, "type": "A", "records": []string{"192.0.2.1"}},
+	r, err := b.Call(http.MethodPost, b.zone+"/recordsets",
+		map[string]any{"name": name, "type": "A", "records": []string{"192.0.2.1"}},
 		"X-Auth-Token: "+b.victim)
 	if err != nil || r.Status != http.StatusCreated {
 		b.t.Fatalf("after %s: the victim's change: %d %s %v", after, r.Status, r.Body, err)
@@ -79,18 +81,19 @@ func (b *besieged) alive(after string) {
 	b.t.Logf("after %s: at most %d MiB", after, b.group.peak(b.t))
 }
 
-// zoneFile is a zone with a number of addresses. Its lines are 34 bytes long.
+// zoneFile returns a zone file with a number of addresses. Its lines are 34 bytes long.
 func zoneFile(name string, records int) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "$ORIGIN %s\n$TTL 300\n@ SOA ns1.example.net. a.example.org. 1 3600 600 86400 300\n@ NS ns1.example.net.\n", name)
+	fmt.Fprintf(&b, "$ORIGIN %s\n$TTL 300\n@ SOA ns1.example.net. a.example.org. 1 3600 600 86400 300\n"+
+		"@ NS ns1.example.net.\n", name)
 	for i := range records {
 		fmt.Fprintf(&b, "host%010d 300 A 198.51.100.%d\n", i, i%100+100)
 	}
 	return b.Bytes()
 }
 
-// send sends a zone file, and returns the status of the import when it is over, and why it failed. A file that is not
-// taken has the status of the reply.
+// send sends a zone file and waits for the import. It returns the status of the import and its error message. When the
+// file is refused, it returns the status of the reply.
 func (b *besieged) send(token, media string, body io.Reader) (status, message string) {
 	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.HTTP+"/v2/zones/tasks/imports", body)
 	if err != nil {
@@ -119,8 +122,8 @@ func (b *besieged) send(token, media string, body io.Reader) (status, message st
 	return task.Status, task.Message
 }
 
-// TestMemory throws everything at the server that takes memory. It may refuse, with a reason; it may not die, and another
-// tenant works on.
+// TestMemory sends the server everything that takes memory. The server may refuse, with a reason. It must not die, and
+// another tenant must be able to work.
 func TestMemory(t *testing.T) {
 	b := besiege(t)
 	t.Run("import of 34 MB", b.largeImport)
@@ -132,7 +135,8 @@ func TestMemory(t *testing.T) {
 // largeImport sends a zone file of 34 MB, as a tenant and as an administrator, who has no quota.
 func (b *besieged) largeImport(t *testing.T) {
 	file := zoneFile("large.example.org.", 1_000_000)
-	if status, message := b.send(b.hostile, "text/dns", bytes.NewReader(file)); status != "ERROR" || !strings.Contains(message, "Quota exceeded for zone_records") {
+	if status, message := b.send(b.hostile, "text/dns", bytes.NewReader(file)); status != "ERROR" ||
+		!strings.Contains(message, "Quota exceeded for zone_records") {
 		t.Errorf("a tenant's import: %s %s", status, message)
 	}
 	b.alive("a tenant's import")
@@ -143,8 +147,8 @@ func (b *besieged) largeImport(t *testing.T) {
 	b.alive("an administrator's import")
 }
 
-// parallelImports sends as many zone files at a time as the server takes, in both forms. Together they are more than it
-// could commit.
+// parallelImports sends as many zone files at a time as the server accepts, in both forms. Together they are more than
+// it could commit.
 func (b *besieged) parallelImports(t *testing.T) {
 	var sent sync.WaitGroup
 	for i := range 16 {
@@ -156,7 +160,8 @@ func (b *besieged) parallelImports(t *testing.T) {
 				body, _ = json.Marshal(map[string]string{"zonefile": string(zoneFile(name, bombs*100_000))}) // 3.4 MB, or 14
 			}
 			status, message := b.send(b.Token, media, bytes.NewReader(body))
-			if status != "COMPLETE" && status != "503" && !strings.Contains(message, "memory") && !strings.Contains(message, "too many imports") {
+			if status != "COMPLETE" && status != "503" && !strings.Contains(message, "memory") &&
+				!strings.Contains(message, "too many imports") {
 				t.Errorf("import %d: %s %s", i, status, message)
 			}
 		})
@@ -165,7 +170,7 @@ func (b *besieged) parallelImports(t *testing.T) {
 	b.alive("16 imports")
 }
 
-// recordSets fills a zone by batches of the largest records that there are, from many connections.
+// recordSets fills a zone with batches of the largest possible records, over many connections.
 func (b *besieged) recordSets(t *testing.T) {
 	var z struct{ ID string }
 	b.must(b.hostile, "/v2/zones", map[string]any{"name": "sets.example.org.", "email": "a@example.org"}, &z)
@@ -178,10 +183,12 @@ func (b *besieged) recordSets(t *testing.T) {
 			for i := range bombs {
 				var changes []map[string]any
 				for n := range 15 {
-					changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("t%d-%d-%d.sets.example.org.", w, i, n),
+					changes = append(changes, map[string]any{"action": "create",
+						"name": fmt.Sprintf("t%d-%d-%d.sets.example.org.", w, i, n),
 						"type": "TXT", "records": []string{text}})
 				}
-				r, err := b.Call(http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": changes}, "X-Auth-Token: "+b.hostile)
+				r, err := b.Call(http.MethodPost, "/v2/zones/"+z.ID+"/changes", map[string]any{"changes": changes},
+					"X-Auth-Token: "+b.hostile)
 				if err != nil {
 					t.Error(err)
 					return
@@ -215,7 +222,8 @@ func (b *besieged) updates(t *testing.T) {
 			client := &dns.Client{Net: "tcp", Timeout: server.Patience, TsigSecret: map[string]string{key: secret}}
 			for i := range bombs {
 				reply, _, err := client.Exchange(updateBomb(key, w*bombs+i), b.DNS[0])
-				if err != nil && (reply == nil || !errors.Is(err, dns.ErrAuth)) { // a message that is not read is not authenticated
+				// a reply to a message that was not read is not authenticated
+				if err != nil && (reply == nil || !errors.Is(err, dns.ErrAuth)) {
 					t.Errorf("update: %v", err)
 					return
 				}
@@ -232,13 +240,14 @@ func (b *besieged) updates(t *testing.T) {
 	b.alive("updates of 64 KiB")
 }
 
-// updateBomb is an update that adds 2,000 record sets.
+// updateBomb returns an update that adds 2,000 record sets.
 func updateBomb(key string, n int) *dns.Msg {
 	m := new(dns.Msg).SetUpdate("updates.example.org.")
 	m.Compress = true
 	for i := range 2000 {
-		m.Ns = append(m.Ns, &dns.A{Hdr: dns.RR_Header{Name: fmt.Sprintf("u%d-%d.updates.example.org.", n, i), Rrtype: dns.TypeA,
-			Class: dns.ClassINET, Ttl: 60}, A: []byte{192, 0, 2, 1}})
+		m.Ns = append(m.Ns, &dns.A{Hdr: dns.RR_Header{Name: fmt.Sprintf("u%d-%d.updates.example.org.", n, i),
+			Rrtype: dns.TypeA,
+			Class:  dns.ClassINET, Ttl: 60}, A: []byte{192, 0, 2, 1}})
 	}
 	m.SetTsig(key, dns.HmacSHA256, 300, time.Now().Unix())
 	return m

@@ -12,15 +12,15 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// squatter is a tenant, or an application, that wants the names of others.
+// squatter is a tenant or an application that wants names of other tenants.
 type squatter struct {
 	*server.Server
 	t       *testing.T
 	token   string
-	project string // its id
+	project string // ID of its project
 }
 
-// newSquatter makes a token and, for a tenant, its project.
+// newSquatter creates a token and, for a tenant, its project.
 func newSquatter(t *testing.T, s *server.Server, token map[string]string) squatter {
 	t.Helper()
 	if token["role"] == "member" {
@@ -36,7 +36,7 @@ func newSquatter(t *testing.T, s *server.Server, token map[string]string) squatt
 	return squatter{s, t, made.Token.Token, made.Token.Project}
 }
 
-// want makes a call as the squatter that must have this status.
+// want makes a call as the squatter and checks its status.
 func (q squatter) want(status int, method, url string, body any, headers ...string) server.Response {
 	q.t.Helper()
 	if strings.HasPrefix(url, "/") {
@@ -49,7 +49,7 @@ func (q squatter) want(status int, method, url string, body any, headers ...stri
 	return r
 }
 
-// refused tries to create a zone in every way, and wants the server to name the reason.
+// refused tries to create a zone with every API, and checks that the server gives the reason.
 func (q squatter) refused(name, why string) {
 	q.t.Helper()
 	for _, body := range []map[string]any{{"name": name, "email": "a@example.org"},
@@ -58,8 +58,10 @@ func (q squatter) refused(name, why string) {
 			q.t.Errorf("zone %s: %s, want %q in it", name, r.Body, why)
 		}
 	}
-	file := fmt.Sprintf("%s 60 IN SOA ns1.example.net. a.example.net. 1 3600 600 86400 60\n%[1]s 60 IN NS ns1.example.net.\n", name)
-	r := q.want(http.StatusAccepted, http.MethodPost, "/v2/zones/tasks/imports?replace=true", file, "Content-Type: text/dns")
+	file := fmt.Sprintf("%s 60 IN SOA ns1.example.net. a.example.net. 1 3600 600 86400 60\n"+
+		"%[1]s 60 IN NS ns1.example.net.\n", name)
+	r := q.want(http.StatusAccepted, http.MethodPost, "/v2/zones/tasks/imports?replace=true", file,
+		"Content-Type: text/dns")
 	var task struct{ ID, Status, Message string }
 	server.Eventually(q.t, "the import of "+name+" ends", func() bool {
 		if err := json.Unmarshal(r.Body, &task); err != nil {
@@ -73,7 +75,7 @@ func (q squatter) refused(name, why string) {
 	}
 }
 
-// address is the address that the server answers for a name, or the error.
+// address returns the address that the server answers for a name, or the error.
 func (q squatter) address(name string) string {
 	q.t.Helper()
 	r := q.Ask(name, dns.TypeA)
@@ -83,7 +85,7 @@ func (q squatter) address(name string) string {
 	return r.Answer[0].(*dns.A).A.String()
 }
 
-// TestShadowedNames lets a tenant claim names of the internet, of reverse zones, and of the edge platform.
+// TestShadowedNames has a tenant claim names of the internet, of reverse zones, and of the edge platform.
 func TestShadowedNames(t *testing.T) {
 	s := server.Start(t, server.Options{Config: server.Listen + "mep: {listen: '127.0.0.1:0', authentication: none}\n"})
 	tenant := newSquatter(t, s, map[string]string{"name": "mallory", "project": "mallory", "role": "member"})
@@ -93,7 +95,7 @@ func TestShadowedNames(t *testing.T) {
 			"ipAddressType": "IP_V4", "ipAddress": "192.0.2.10"}, nil)
 	}
 	tenant.refused("lobby.example.com.", "edge platform")
-	tenant.refused("spare.example.com.", "edge platform") // it would be silenced when it is switched on
+	tenant.refused("spare.example.com.", "edge platform") // the rule would be silenced when it is switched on
 	tenant.refused("example.com.", "edge platform")
 	tenant.refused("co.uk.", "public suffix")
 	tenant.refused("2.0.192.in-addr.arpa.", "arpa")
@@ -103,15 +105,17 @@ func TestShadowedNames(t *testing.T) {
 	s.Restart()
 	tenant.refused("spare.example.com.", "edge platform")
 
-	// An administrator allows reverse zones to tenants, and a suffix to this one.
+	// An administrator allows reverse zones for tenants, and a suffix for this one.
 	s.Must(http.MethodPost, "/v2/tlds", map[string]string{"name": "in-addr.arpa"}, nil)
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", map[string]string{"name": "2.0.192.in-addr.arpa.", "email": "a@example.org"})
+	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones",
+		map[string]string{"name": "2.0.192.in-addr.arpa.", "email": "a@example.org"})
 	s.Must(http.MethodPost, "/v2/zones", map[string]string{"name": "co.uk.", "email": "a@example.org"}, nil,
 		"X-Auth-Sudo-Project-Id: "+tenant.project)
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", map[string]string{"name": "www.co.uk.", "email": "a@example.org"})
+	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones",
+		map[string]string{"name": "www.co.uk.", "email": "a@example.org"})
 }
 
-// TestForwardedNames lets a tenant of a resolver claim a name that its clients resolve.
+// TestForwardedNames has a tenant of a resolver claim a name that its clients resolve.
 func TestForwardedNames(t *testing.T) {
 	tcp, udp, err := server.ListenBoth()
 	if err != nil {
@@ -121,7 +125,7 @@ func TestForwardedNames(t *testing.T) {
 		r := new(dns.Msg).SetReply(q)
 		a, _ := dns.NewRR(q.Question[0].Name + " 0 IN A 198.51.100.1")
 		r.Answer = []dns.RR{a}
-		_ = w.WriteMsg(r) // the server asks again
+		_ = w.WriteMsg(r) // if it is lost, the server queries again
 	})}
 	go upstream.ActivateAndServe()
 	t.Cleanup(func() { udp.Close(); tcp.Close() })
@@ -134,12 +138,13 @@ func TestForwardedNames(t *testing.T) {
 		t.Errorf("www.bank.example.com is %s", got)
 	}
 	s.Must(http.MethodPost, "/v2/tlds", map[string]string{"name": "tenants.example.net"}, nil)
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", map[string]string{"name": "m.tenants.example.net.", "email": "a@example.org"})
+	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones",
+		map[string]string{"name": "m.tenants.example.net.", "email": "a@example.org"})
 	tenant.refused("bank.example.com.", "Invalid TLD")
 }
 
-// TestNeighbours lets a tenant claim names inside and around the zone of another one, and leave a trap in a zone that it
-// gives away.
+// TestNeighbours has a tenant claim names inside and around the zone of another tenant, and leave a trap in a zone that
+// it transfers.
 func TestNeighbours(t *testing.T) {
 	s := server.Start(t, server.Options{})
 	victim := newSquatter(t, s, map[string]string{"name": "victim", "project": "victim", "role": "member"})
@@ -148,10 +153,12 @@ func TestNeighbours(t *testing.T) {
 	victim.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("shop.example.org."))
 	for name, status := range map[string]int{"www.shop.example.org.": 403, "example.org.": 403, "SHOP.example.org.": 409} {
 		tenant.want(status, http.MethodPost, "/v2/zones", zone(name))
-		tenant.want(status, http.MethodPost, "/v2/zones", map[string]any{"name": name, "type": "SECONDARY", "masters": []string{"203.0.113.1"}})
+		tenant.want(status, http.MethodPost, "/v2/zones",
+			map[string]any{"name": name, "type": "SECONDARY", "masters": []string{"203.0.113.1"}})
 	}
 	var bait struct{ ID string }
-	if err := json.Unmarshal(tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("bait.example.net.")).Body, &bait); err != nil {
+	if err := json.Unmarshal(tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("bait.example.net.")).Body,
+		&bait); err != nil {
 		t.Fatal(err)
 	}
 	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("www.bait.example.net."))
@@ -164,17 +171,19 @@ func TestNeighbours(t *testing.T) {
 		map[string]string{"key": offer.Key, "zone_transfer_request_id": offer.ID})
 }
 
-// TestApplicationsClaimNothing lets an application turn its rule into one for names that the platform did not grant.
+// TestApplicationsClaimNothing has an application change its rule into one for names that the platform did not grant.
 func TestApplicationsClaimNothing(t *testing.T) {
 	s := server.Start(t, server.Options{Config: server.Listen +
 		"apps: {listen: '127.0.0.1:0'}\nmep: {listen: '127.0.0.1:0', authentication: none}\n"})
 	rule := func(domain, address, state string) map[string]string {
-		return map[string]string{"dnsRuleId": "r", "domainName": domain, "ipAddressType": "IP_V4", "ipAddress": address, "state": state}
+		return map[string]string{"dnsRuleId": "r", "domainName": domain, "ipAddressType": "IP_V4", "ipAddress": address,
+			"state": state}
 	}
 	s.Must(http.MethodPost, s.MEP+"/mep/config/camera-1/dns_rules", rule("camera.example.com", "192.0.2.1", "ACTIVE"), nil)
 	app := newSquatter(t, s, map[string]string{"name": "camera", "project": "admin", "role": "app", "app": "camera-1"})
 	own := s.Apps + "/mec_app_support/v2/applications/camera-1/dns_rules/r"
-	for _, claim := range []map[string]string{rule("*.com", "192.0.2.66", "ACTIVE"), rule("bank.example.com", "192.0.2.1", "ACTIVE"),
+	for _, claim := range []map[string]string{rule("*.com", "192.0.2.66", "ACTIVE"),
+		rule("bank.example.com", "192.0.2.1", "ACTIVE"),
 		rule("camera.example.com", "192.0.2.66", "ACTIVE")} {
 		app.want(http.StatusForbidden, http.MethodPut, own, claim)
 	}

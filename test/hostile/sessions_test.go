@@ -18,11 +18,12 @@ import (
 
 const alicePassword = "correct horse battery staple"
 
-// withAlice starts a server that has the user alice.
+// withAlice starts a server with the user alice.
 func withAlice(t *testing.T) *server.Server {
 	t.Helper()
 	s := server.Start(t, server.Options{})
-	s.Must(http.MethodPost, "/access/v1/users", map[string]string{"name": "alice", "password": alicePassword, "role": "member"}, nil)
+	s.Must(http.MethodPost, "/access/v1/users",
+		map[string]string{"name": "alice", "password": alicePassword, "role": "member"}, nil)
 	return s
 }
 
@@ -59,7 +60,7 @@ func endSession(t *testing.T, s *server.Server, session string) {
 	}
 }
 
-// wantSession asks for zones with a session.
+// wantSession lists zones with a session and checks the status.
 func wantSession(t *testing.T, s *server.Server, what, session string, status int) {
 	t.Helper()
 	if r, err := s.Call(http.MethodGet, "/v2/zones", nil, "X-Auth-Token: "+session); err != nil || r.Status != status {
@@ -67,7 +68,7 @@ func wantSession(t *testing.T, s *server.Server, what, session string, status in
 	}
 }
 
-// TestStolenSession: a thief opens further sessions with a stolen one. They end with it, also after kill -9.
+// TestStolenSession checks that the sessions that a thief opens with a stolen session end with it, also after kill -9.
 func TestStolenSession(t *testing.T) {
 	s := withAlice(t)
 	stolen := openSession(t, s, alicePassword)
@@ -85,8 +86,8 @@ func TestStolenSession(t *testing.T) {
 	}
 }
 
-// TestUnrevocableSession: a thief opens and ends as many sessions as the server remembers. The stolen one can still be
-// ended, and alice logs in again.
+// TestUnrevocableSession has a thief open and end as many sessions as the server stores. The stolen session can still
+// be ended, and alice can log in again.
 func TestUnrevocableSession(t *testing.T) {
 	s := withAlice(t)
 	stolen := openSession(t, s, alicePassword)
@@ -98,7 +99,7 @@ func TestUnrevocableSession(t *testing.T) {
 			for left.Add(-1) >= 0 && !t.Failed() {
 				r := logIn(t, s, "token", fmt.Sprintf(`{"id":%q}`, stolen))
 				if r.Status == http.StatusUnauthorized {
-					return // ended with all the others
+					return // it ended with all the others
 				}
 				session := r.Header.Get("X-Subject-Token")
 				_, _ = s.Call(http.MethodDelete, "/v3/auth/tokens", nil, "X-Auth-Token: "+session, "X-Subject-Token: "+session)
@@ -114,7 +115,8 @@ func TestUnrevocableSession(t *testing.T) {
 	wantSession(t, s, "a new session of alice", openSession(t, s, alicePassword), http.StatusOK)
 }
 
-// TestGuessesAtOnce sends many guesses of a password at the same time: not more of them are checked than one after the other.
+// TestGuessesAtOnce sends many guesses of a password at the same time. The server must check only as many as for
+// sequential guesses.
 func TestGuessesAtOnce(t *testing.T) {
 	s := withAlice(t)
 	var checked, refused atomic.Int64
@@ -122,7 +124,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	var guesses sync.WaitGroup
 	for i := range 60 {
 		guesses.Go(func() {
-			switch r := logIn(t, s, "password", fmt.Sprintf(`{"user":{"name":"alice","domain":{"id":"default"},"password":"guess %d"}}`, i)); r.Status {
+			guess := fmt.Sprintf(`{"user":{"name":"alice","domain":{"id":"default"},"password":"guess %d"}}`, i)
+			switch r := logIn(t, s, "password", guess); r.Status {
 			case http.StatusUnauthorized:
 				checked.Add(1)
 			case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -133,13 +136,13 @@ func TestGuessesAtOnce(t *testing.T) {
 		})
 	}
 	guesses.Wait()
-	// Ten are free; after them each second allows one more at most.
+	// Ten guesses are free. After them, each second allows at most one more.
 	if most := 11 + int64(time.Since(began)/time.Second); checked.Load() > most || checked.Load()+refused.Load() != 60 {
 		t.Errorf("%d guesses were checked and %d refused, want at most %d checked", checked.Load(), refused.Load(), most)
 	}
 }
 
-// exchangeRaw sends a DNS message as it is.
+// exchangeRaw sends a DNS message unchanged.
 func exchangeRaw(t *testing.T, s *server.Server, msg []byte) *dns.Msg {
 	t.Helper()
 	conn, err := net.Dial("udp", s.DNS[0])
@@ -166,14 +169,15 @@ func exchangeRaw(t *testing.T, s *server.Server, msg []byte) *dns.Msg {
 	return m
 }
 
-// TestReplayedUpdate records a dynamic update on the network and sends it again after its record was deleted: at once, and
-// after kill -9.
+// TestReplayedUpdate records a dynamic update on the network and sends it again after its record was deleted:
+// immediately, and after kill -9.
 func TestReplayedUpdate(t *testing.T) {
 	const secret = "c2VjcmV0IG9mIHRoZSB6b25lIGV4YW1wbGUub3JnLi4="
 	s := server.Start(t, server.Options{})
 	path := s.CreateZone("example.org.")
-	s.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": "key.example.org", "algorithm": "hmac-sha256", "secret": secret,
-		"scope": "ZONE", "resource_id": strings.TrimPrefix(path, "/v2/zones/")}, nil)
+	s.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": "key.example.org", "algorithm": "hmac-sha256",
+		"secret": secret,
+		"scope":  "ZONE", "resource_id": strings.TrimPrefix(path, "/v2/zones/")}, nil)
 	signed := func(m *dns.Msg) []byte {
 		m.SetTsig("key.example.org.", dns.HmacSHA256, 65535, time.Now().Unix())
 		msg, _, err := dns.TsigGenerate(m, secret, "", false)
@@ -182,7 +186,8 @@ func TestReplayedUpdate(t *testing.T) {
 		}
 		return msg
 	}
-	records := []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "a.example.org.", Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(192, 0, 2, 1)}}
+	records := []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "a.example.org.", Rrtype: dns.TypeA, Class: dns.ClassINET,
+		Ttl: 60}, A: net.IPv4(192, 0, 2, 1)}}
 	add, remove := new(dns.Msg).SetUpdate("example.org."), new(dns.Msg).SetUpdate("example.org.")
 	add.Insert(records)
 	remove.RemoveRRset(records)
@@ -200,20 +205,21 @@ func TestReplayedUpdate(t *testing.T) {
 			t.Errorf("%s: %v, want NOTAUTH and BADTIME", when, r)
 		}
 		if r := s.Ask("a.example.org.", dns.TypeA); r.Rcode != dns.RcodeNameError {
-			t.Errorf("%s: the deleted record is back: %v", when, r)
+			t.Errorf("%s: the deleted record exists again: %v", when, r)
 		}
 	}
 	replay("at once")
 	if n := s.Metric(`nameplane_tsig_refused_total{error="replay"}`); n != 1 {
 		t.Errorf("%v replays are counted, want 1", n)
 	}
-	// Time Signed has whole seconds, so the start must be in a later one.
+	// Time Signed has whole seconds, so the start must be in a later second.
 	server.Eventually(t, "the next second", func() bool { return time.Now().Unix() > at })
 	s.Restart()
 	replay("after kill -9")
 }
 
-// TestMetricsAreNotForTenants: metrics tell of all projects, so a tenant gets none; and the token of Prometheus gets nothing else.
+// TestMetricsAreNotForTenants checks that a tenant cannot read metrics, because they are about all projects, and that
+// the token of Prometheus can read nothing else.
 func TestMetricsAreNotForTenants(t *testing.T) {
 	s := server.Start(t, server.Options{})
 	tokens := map[string]string{"nobody": "", "admin": s.Token}
@@ -226,7 +232,8 @@ func TestMetricsAreNotForTenants(t *testing.T) {
 		want      int
 	}{
 		{"nobody", "/metrics", 401}, {"reader", "/metrics", 403}, {"member", "/metrics", 403}, {"admin", "/metrics", 200},
-		{"metrics", "/metrics", 200}, {"metrics", "/v2/zones", 403}, {"metrics", "/access/v1/tokens", 403}, {"metrics", "/admin/v1/backup", 403},
+		{"metrics", "/metrics", 200}, {"metrics", "/v2/zones", 403}, {"metrics", "/access/v1/tokens", 403},
+		{"metrics", "/admin/v1/backup", 403},
 		{"metrics", "/v3/projects", 403}, {"metrics", "/explain/v1/scans", 403},
 	} {
 		header := "Accept: */*"
@@ -242,17 +249,21 @@ func TestMetricsAreNotForTenants(t *testing.T) {
 	}
 }
 
-// edgeListen opens the addresses of platforms beside the usual ones.
+// edgeListen adds the listener of platforms to the usual listeners.
 const edgeListen = server.Listen + "mep: {listen: '127.0.0.1:0'}\n"
 
-// TestForeignHost sends a Host header that net/http takes and no host has. No link or header of a reply repeats it.
+// TestForeignHost sends a Host header that net/http accepts and no host has. No link or header of a reply may repeat
+// it.
 func TestForeignHost(t *testing.T) {
 	s := server.Start(t, server.Options{Config: edgeListen})
 	zone := s.CreateZone("example.org.")
 	for _, tt := range []struct{ method, url, body string }{
-		{"GET", s.HTTP + "/", ""}, {"GET", s.HTTP + "/v3", ""}, {"GET", s.HTTP + "/v2", ""}, {"GET", s.HTTP + "/v2/zones?limit=1", ""},
-		{"GET", s.HTTP + zone + "/recordsets?limit=1", ""}, {"GET", s.HTTP + "/v3/projects", ""}, {"GET", s.HTTP + "/v3/auth/catalog", ""},
-		{"POST", s.HTTP + "/v2/zones", `{"name":"example.net.","email":"a@example.net"}`}, {"POST", s.HTTP + zone + "/tasks/export", ""},
+		{"GET", s.HTTP + "/", ""}, {"GET", s.HTTP + "/v3", ""}, {"GET", s.HTTP + "/v2", ""},
+		{"GET", s.HTTP + "/v2/zones?limit=1", ""},
+		{"GET", s.HTTP + zone + "/recordsets?limit=1", ""}, {"GET", s.HTTP + "/v3/projects", ""},
+		{"GET", s.HTTP + "/v3/auth/catalog", ""},
+		{"POST", s.HTTP + "/v2/zones", `{"name":"example.net.","email":"a@example.net"}`},
+		{"POST", s.HTTP + zone + "/tasks/export", ""},
 		{"GET", s.MEP + "/mep/config/app-1/dns_rules", ""},
 	} {
 		for _, token := range []string{s.Token, ""} {
@@ -276,22 +287,31 @@ func TestForeignHost(t *testing.T) {
 	}
 }
 
-// TestKeysTwice sends bodies with a key that is there twice, of which a gateway in front may have checked the harmless one.
+// TestKeysTwice sends bodies with duplicate keys. A gateway in front of the server may have checked only the harmless
+// one.
 func TestKeysTwice(t *testing.T) {
 	s := server.Start(t, server.Options{Config: edgeListen})
 	zone := s.CreateZone("example.org.")
 	before := s.Must(http.MethodGet, zone+"/recordsets", nil, nil).Body
 	for _, tt := range []struct{ method, url, body string }{
 		{"POST", "/v2/zones", `{"name":"harmless.test.","email":"a@b.test","name":"example.net."}`},
-		{"POST", zone + "/recordsets", `{"name":"a.example.org.","type":"TXT","records":["\"x\""],"type":"A","records":["192.0.2.1"]}`},
-		{"POST", zone + "/changes", `{"changes":[{"action":"create","name":"a.example.org.","type":"A","records":["192.0.2.1"],"name":"b.example.org."}]}`},
-		{"POST", "/v2/zones/tasks/imports", `{"zonefile":"","zonefile":"$ORIGIN example.net.\n@ 60 SOA a b 1 2 3 4 5\n@ 60 NS a\n"}`},
-		{"POST", "/v2/tsigkeys", `{"name":"a","name":"b","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`},
+		{"POST", zone + "/recordsets",
+			`{"name":"a.example.org.","type":"TXT","records":["\"x\""],"type":"A","records":["192.0.2.1"]}`},
+		{"POST", zone + "/changes", `{"changes":[{"action":"create","name":"a.example.org.","type":"A",` +
+			`"records":["192.0.2.1"],"name":"b.example.org."}]}`},
+		{"POST", "/v2/zones/tasks/imports",
+			`{"zonefile":"","zonefile":"$ORIGIN example.net.\n@ 60 SOA a b 1 2 3 4 5\n@ 60 NS a\n"}`},
+		{"POST", "/v2/tsigkeys", `{"name":"a","name":"b","algorithm":"hmac-sha256","secret":"c2VjcmV0",` +
+			`"scope":"POOL","resource_id":"794ccc2c-d751-44fe-b57f-8894c9f5c842"}`},
 		{"POST", "/access/v1/tokens", `{"name":"x","role":"reader","role":"admin"}`},
 		{"POST", "/access/v1/projects", `{"name":"x","name":"y"}`},
-		{"POST", "/v3/auth/tokens", `{"auth":{"identity":{"methods":["token"],"token":{"id":"harmless","id":"` + s.Token + `"}}}}`},
-		{"PUT", "/mep/dns_server_mgmt/v1/rrecord", `[{"zone":".","rr":[{"name":"a.test.","type":"A","class":"IN","ttl":30,"rData":["192.0.2.1"],"rData":["192.0.2.2"]}]}]`},
-		{"PUT", s.MEP + "/mep/config/app-1/dns_rules", `[{"dnsRuleId":"r","domainName":"a.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","IPAddress":"192.0.2.2"}]`},
+		{"POST", "/v3/auth/tokens", `{"auth":{"identity":{"methods":["token"],"token":{"id":"harmless","id":"` + s.Token +
+			`"}}}}`},
+		{"PUT", "/mep/dns_server_mgmt/v1/rrecord",
+			`[{"zone":".","rr":[{"name":"a.test.","type":"A","class":"IN","ttl":30,` +
+				`"rData":["192.0.2.1"],"rData":["192.0.2.2"]}]}]`},
+		{"PUT", s.MEP + "/mep/config/app-1/dns_rules",
+			`[{"dnsRuleId":"r","domainName":"a.test","ipAddressType":"IP_V4","ipAddress":"192.0.2.1","IPAddress":"192.0.2.2"}]`},
 	} {
 		r, err := s.Call(tt.method, tt.url, tt.body, "X-Auth-Token: "+s.Token)
 		if err != nil || r.Status != http.StatusBadRequest || !strings.Contains(string(r.Body), "is there twice") {

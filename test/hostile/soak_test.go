@@ -21,9 +21,9 @@ import (
 
 var soakTime = flag.Duration("soak", 30*time.Second, "how long TestSoak attacks")
 
-// TestSoak attacks in every way at once, under the limits that the server is shipped with, while another tenant works.
-// After that it kills the server: no change that the other tenant saw acknowledged may be missing. How long the changes
-// took is logged; `make bench-hostile` runs this for ten minutes.
+// TestSoak runs all attacks at once, under the limits of the files in deploy, while another tenant works. Then it kills
+// the server: no acknowledged change of the other tenant may be missing. It logs how long the changes took; `make
+// bench-hostile` runs it for ten minutes.
 func TestSoak(t *testing.T) {
 	b := besiege(t)
 	stop := make(chan struct{})
@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	close(stop)
 	attacks.Wait()
 	if n := b.group.kills(t); n > 0 || b.Ended() {
-		t.Fatalf("the server was killed (%d processes for want of memory)", n)
+		t.Fatalf("the server was killed (%d processes because of the memory limit)", n)
 	}
 	t.Logf("%d changes of the other tenant in %v: p50 %v, p99 %v, at most %v; memory at most %d MiB", len(took), *soakTime,
 		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], b.group.peak(t))
@@ -62,10 +62,10 @@ func TestSoak(t *testing.T) {
 
 func workName(i int) string { return fmt.Sprintf("w%d.victim.example.org.", i) }
 
-// work makes changes as the victim until the end, and returns how long each took, sorted. Each is in the answers when it is
-// acknowledged.
+// work makes changes as the victim until the end, and returns how long each took, sorted. Each change must be in the
+// answers when it is acknowledged.
 func (b *besieged) work(end time.Time, workers int) (took []time.Duration) {
-	var mu sync.Mutex // guards took, of which each element is a name
+	var mu sync.Mutex // guards took; its length is also the number of the next name
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
@@ -99,7 +99,7 @@ func (b *besieged) work(end time.Time, workers int) (took []time.Duration) {
 	return took
 }
 
-// attacks returns everything that a hostile tenant can repeat. They are called with the number of the try.
+// attacks returns all attacks that a hostile tenant can repeat. Each is called with the number of the attempt.
 func (b *besieged) attacks() map[string]func(int) {
 	masters := tenants{b.Server, b.t}
 	endlessly, silently := newMaster(b.t, "127.0.0.2", endless), newMaster(b.t, "127.0.0.3", silent)
@@ -108,13 +108,17 @@ func (b *besieged) attacks() map[string]func(int) {
 		copies = append(copies, masters.secondary(b.project, fmt.Sprintf("endless%d.example.", i), endlessly),
 			masters.secondary(b.project, fmt.Sprintf("silent%d.example.", i), silently))
 	}
-	file, text := zoneFile("large.example.org.", 1_000_000), strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 250)+`" `, 250))
-	sets, crowd, target := b.hostileZone("sets.example.org."), b.hostileZone("crowd.example.org."), b.hostileZone("target.example.org.")
+	file := zoneFile("large.example.org.", 1_000_000)
+	text := strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 250)+`" `, 250))
+	sets, target := b.hostileZone("sets.example.org."), b.hostileZone("target.example.org.")
+	aliases := b.hostileZone("aliases.example.org.")
 	var address struct{ ID string }
-	b.must(b.hostile, target+"/recordsets", map[string]any{"name": "one.target.example.org.", "type": "A", "records": []string{"192.0.2.1"}}, &address)
+	b.must(b.hostile, target+"/recordsets", map[string]any{"name": "one.target.example.org.", "type": "A",
+		"records": []string{"192.0.2.1"}}, &address)
 	for i := range 1000 {
-		b.attack(http.MethodPost, crowd+"/recordsets", map[string]any{"name": fmt.Sprintf("a%d.crowd.example.org.", i), "type": "ALIAS",
-			"records": []string{"one.target.example.org."}})
+		b.attack(http.MethodPost, aliases+"/recordsets",
+			map[string]any{"name": fmt.Sprintf("a%d.aliases.example.org.", i), "type": "ALIAS",
+				"records": []string{"one.target.example.org."}})
 	}
 	update := b.updater()
 	return map[string]func(int){
@@ -126,17 +130,21 @@ func (b *besieged) attacks() map[string]func(int) {
 		"batches of large records": func(n int) {
 			var changes []map[string]any
 			for i := range 15 {
-				changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("t%d-%d.sets.example.org.", n, i), "type": "TXT",
+				changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("t%d-%d.sets.example.org.", n, i),
+					"type":    "TXT",
 					"records": []string{text}})
 			}
 			b.attack(http.MethodPost, sets+"/changes", map[string]any{"changes": changes})
 		},
 		"a name that a thousand ALIAS follow": func(n int) {
-			b.attack(http.MethodPut, target+"/recordsets/"+address.ID, map[string]any{"records": []string{fmt.Sprintf("192.0.2.%d", n%250+1)}})
+			b.attack(http.MethodPut, target+"/recordsets/"+address.ID,
+				map[string]any{"records": []string{fmt.Sprintf("192.0.2.%d", n%250+1)}})
 		},
-		"zone transfer requests": func(int) { b.attack(http.MethodPost, target+"/tasks/transfer_requests", map[string]any{}) },
-		"lists":                  func(int) { b.attack(http.MethodGet, "/v2/recordsets?data=*1*&limit=1000", nil) },
-		"updates":                update,
+		"zone transfer requests": func(int) {
+			b.attack(http.MethodPost, target+"/tasks/transfer_requests", map[string]any{})
+		},
+		"lists":   func(int) { b.attack(http.MethodGet, "/v2/recordsets?data=*1*&limit=1000", nil) },
+		"updates": update,
 		"queries of names that do not exist": func(n int) {
 			_, _ = server.Ask(b.DNS[0], fmt.Sprintf("x%d.large.example.org", n), dns.TypeA)
 		},
@@ -150,17 +158,18 @@ func (b *besieged) hostileZone(name string) string {
 	return "/v2/zones/" + z.ID
 }
 
-// attack makes a request as the hostile tenant, whatever comes of it.
+// attack makes a request as the hostile tenant and ignores the result.
 func (b *besieged) attack(method, path string, body any) {
 	_, _ = b.Call(method, path, body, "X-Auth-Token: "+b.hostile)
 }
 
-// updater returns an attack by updates of 64 KiB.
+// updater returns an attack with updates of 64 KiB.
 func (b *besieged) updater() func(int) {
 	zone := b.hostileZone("updates.example.org.")
 	secret := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
-	b.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": "hostile-key", "algorithm": "hmac-sha256", "secret": secret,
-		"scope": "ZONE", "resource_id": strings.TrimPrefix(zone, "/v2/zones/")}, nil)
+	b.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": "hostile-key", "algorithm": "hmac-sha256",
+		"secret": secret,
+		"scope":  "ZONE", "resource_id": strings.TrimPrefix(zone, "/v2/zones/")}, nil)
 	client := &dns.Client{Net: "tcp", Timeout: server.Patience, TsigSecret: map[string]string{"hostile-key.": secret}}
 	return func(n int) { _, _, _ = client.Exchange(updateBomb("hostile-key.", n), b.DNS[0]) }
 }

@@ -30,12 +30,12 @@ func runStatus(t *testing.T, s *server.Server, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// ownDisk gives the test a mount namespace with a small file system in a directory, and returns the directory. The
-// namespace belongs to the thread of the test, and ends with it.
+// ownDisk mounts a small file system in a mount namespace of the test, and returns its directory. The namespace belongs
+// to the thread of the test, and ends with it.
 func ownDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := server.Dir(t)
-	runtime.LockOSThread() // and never unlock it: the thread must not be used for anything else
+	runtime.LockOSThread() // never unlocked, because the thread must not be used for anything else
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		t.Fatalf("a mount namespace: %v", err)
 	}
@@ -91,7 +91,7 @@ func serveAgain(t *testing.T, s *server.Server) {
 	wantAddress(t, s, "www.example.org.", "192.0.2.1")
 }
 
-// addText creates a record set and reports whether the server took it. A refusal must be 503 with a reason.
+// addText creates a record set and reports whether the server accepted it. A refusal must be 503 with a reason.
 func addText(t *testing.T, s *server.Server, zone string, n int) bool {
 	t.Helper()
 	text := strings.Repeat(strings.Repeat("x", 250)+`" "`, 12)
@@ -122,11 +122,11 @@ func wantState(t *testing.T, s *server.Server, status string, writable float64) 
 	}
 }
 
-// TestStartOnReadOnlyDisk starts a server whose disk cannot be written to. It serves DNS, refuses changes, says so, and
-// takes changes when the disk is writable again.
+// TestStartOnReadOnlyDisk starts a server on a read-only disk. It must serve DNS, refuse changes, report the reason,
+// and accept changes when the disk is writable again.
 func TestStartOnReadOnlyDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Log("not root: there is no file system to remount")
+		t.Log("not root: cannot remount a file system")
 		return
 	}
 	s, zone := diskServer(t)
@@ -143,14 +143,14 @@ func TestStartOnReadOnlyDisk(t *testing.T) {
 	wantState(t, s, "degraded", 0)
 	for n := range 3 {
 		if addText(t, s, zone, n) {
-			t.Error("a change was taken on a read-only disk")
+			t.Error("a change was accepted on a read-only disk")
 		}
 	}
 	remount(0)
 	server.Eventually(t, "a change is taken", func() bool { return addText(t, s, zone, 10) })
 	wantState(t, s, "ok", 1)
 	if !strings.Contains(s.Log(), "the store takes changes again") {
-		t.Errorf("the log does not say that changes are taken again:\n%s", s.Log())
+		t.Errorf("the log does not say that changes are accepted again:\n%s", s.Log())
 	}
 	s.Restart()
 	if r := s.Ask("n10.example.org.", dns.TypeTXT); r.Rcode != dns.RcodeSuccess {
@@ -158,10 +158,10 @@ func TestStartOnReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// TestStartOnFullDisk starts a server whose disk has no room for a byte.
+// TestStartOnFullDisk starts a server on a disk without a free byte.
 func TestStartOnFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Log("not root: there is no file system to fill")
+		t.Log("not root: cannot mount a file system to fill")
 		return
 	}
 	s, zone := diskServer(t)
@@ -187,7 +187,7 @@ func TestStartOnFullDisk(t *testing.T) {
 		t.Errorf("the log does not say that the addresses are missing:\n%s", s.Log())
 	}
 	n := 0
-	for addText(t, s, zone, n) { // some changes fit into pages that are free
+	for addText(t, s, zone, n) { // some changes fit into free pages
 		if n++; n > 2000 {
 			t.Fatal("the disk is not full")
 		}
@@ -201,7 +201,7 @@ func TestStartOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !addText(t, s, zone, n) {
-		t.Error("there is room again, and a change is refused")
+		t.Error("there is space again, but a change is refused")
 	}
 	wantState(t, s, "ok", 1)
 }

@@ -2,5 +2,5 @@
 
 package hostile
 
-// storeTrials is the number of damaged stores; with the tag soak there are 500.
+// storeTrials is the number of damaged stores. With the tag soak it is 500.
 const storeTrials = 40

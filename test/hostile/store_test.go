@@ -20,10 +20,10 @@ import (
 // storeNames is how many names the zone of the trials has.
 const storeNames = 150
 
-// damagedStore is a store that a server has left, and how it left it.
+// damagedStore is the store of a stopped or killed server.
 type damagedStore struct {
 	ended syscall.Signal
-	db    []byte // without what is only reserved for growth
+	db    []byte // without the space that is only reserved for growth
 	token []byte
 }
 
@@ -32,7 +32,7 @@ func leaveStore(t *testing.T, end syscall.Signal) damagedStore {
 	t.Helper()
 	s := server.Start(t, server.Options{})
 	zone := s.CreateZone("example.org.")
-	for from := 0; from < storeNames; from += 50 { // several commits: the file gets free pages
+	for from := 0; from < storeNames; from += 50 { // several commits, so that the file gets free pages
 		var changes []map[string]any
 		for i := from; i < from+50; i++ {
 			changes = append(changes, map[string]any{"action": "create", "name": fmt.Sprintf("n%d.example.org.", i), "type": "A",
@@ -51,8 +51,8 @@ func leaveStore(t *testing.T, end syscall.Signal) damagedStore {
 	return damagedStore{end, db[:(used+4095)/4096*4096], []byte(s.Token)}
 }
 
-// harmStore flips a bit or zeroes a sector. A third of the places are anywhere, a third where a page has its header and
-// its elements, and a third in or near an address of a record.
+// harmStore flips a bit or zeroes a sector. A third of the positions are random, a third are in the header and elements
+// of a page, and a third are in or near the address of a record.
 func harmStore(b []byte, rnd *rand.Rand) string {
 	at := rnd.IntN(len(b))
 	switch rnd.IntN(3) {
@@ -73,8 +73,9 @@ func harmStore(b []byte, rnd *rand.Rand) string {
 	return fmt.Sprintf("bit %d at %#x flipped", bit, at)
 }
 
-// TestStoreDamage damages the file of a server that is stopped, in one place, and starts it. The server refuses the file
-// with a sentence, or serves every name as it was. A change may be missing only with a report in the log.
+// TestStoreDamage damages the file of a stopped server at one position, and starts the server. It must refuse the file
+// with an error that says what to do, or serve every name as before. A change may be missing only with a report in the
+// log.
 func TestStoreDamage(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 1))
 	outcomes := map[string]int{}
@@ -88,11 +89,11 @@ func TestStoreDamage(t *testing.T) {
 	}
 	t.Logf("outcomes: %v", outcomes)
 	if outcomes["refused"] < storeTrials/10 || outcomes["harmless"] < storeTrials/20 {
-		t.Errorf("%v: the trials show too little", outcomes)
+		t.Errorf("%v: the trials cover too little", outcomes)
 	}
 }
 
-// trial starts a server on a damaged copy and returns what came of it.
+// trial starts a server on a damaged copy and returns the outcome.
 func (d damagedStore) trial(t *testing.T, db []byte) (outcome string) {
 	t.Helper()
 	dir := server.Dir(t)
@@ -110,7 +111,7 @@ func (d damagedStore) trial(t *testing.T, db []byte) (outcome string) {
 	if !servesOrEnds(t, s) {
 		status, said := s.Wait(), s.Log()
 		if status != 2 || !strings.Contains(said, "is damaged") || !strings.Contains(said, "restore a backup") {
-			t.Errorf("status %d, said:\n%s", status, said)
+			t.Errorf("status %d, output:\n%s", status, said)
 		}
 		after, err := os.ReadFile(filepath.Join(data, "nameplane.db"))
 		if err != nil || !bytes.Equal(after, db) {
@@ -132,7 +133,7 @@ func (d damagedStore) trial(t *testing.T, db []byte) (outcome string) {
 	return "harmless"
 }
 
-// servesOrEnds waits until a server serves, or has ended.
+// servesOrEnds waits until a server serves or has ended.
 func servesOrEnds(t *testing.T, s *server.Server) bool {
 	t.Helper()
 	for deadline := time.Now().Add(server.Patience); time.Now().Before(deadline); {
@@ -153,7 +154,7 @@ func wantAddress(t *testing.T, s *server.Server, name, address string) {
 	t.Helper()
 	r := s.Ask(name, dns.TypeA)
 	if len(r.Answer) != 1 {
-		t.Errorf("%s is lost without a word: %v", name, r)
+		t.Errorf("%s is lost without a report: %v", name, r)
 		return
 	}
 	if a, ok := r.Answer[0].(*dns.A); !ok || a.A.String() != address {
@@ -161,8 +162,8 @@ func wantAddress(t *testing.T, s *server.Server, name, address string) {
 	}
 }
 
-// TestScrub damages the file under a running server, where it lies on the disk and is not read. DNS is served from
-// memory; the scrub command and a backup find the damage, and say so.
+// TestScrub damages the file of a running server at a position that the server does not read. DNS is served from
+// memory; the scrub command and a backup must find and report the damage.
 func TestScrub(t *testing.T) {
 	s := server.Start(t, server.Options{})
 	zone := s.CreateZone("example.org.")
@@ -189,7 +190,7 @@ func TestScrub(t *testing.T) {
 	for _, args := range [][]string{{"scrub"}, {"scrub", saved}, {"backup", saved + "2"}} {
 		status, out := runStatus(t, s, args...)
 		if status != 2 || !strings.Contains(out, "www.example.org. TXT") || !strings.Contains(out, "damaged") {
-			t.Errorf("%v: status %d, said: %s", args, status, out)
+			t.Errorf("%v: status %d, output: %s", args, status, out)
 		}
 	}
 	if _, err := os.Stat(saved + "2"); err == nil {
@@ -203,13 +204,14 @@ func TestScrub(t *testing.T) {
 	if ready.Status != "degraded" {
 		t.Errorf("/readyz says %q", ready.Status)
 	}
-	if r := s.Ask("www.example.org.", dns.TypeTXT); len(r.Answer) != 1 || !strings.Contains(r.Answer[0].String(), "here is the text") {
+	if r := s.Ask("www.example.org.", dns.TypeTXT); len(r.Answer) != 1 ||
+		!strings.Contains(r.Answer[0].String(), "here is the text") {
 		t.Errorf("DNS answers %v", r)
 	}
 }
 
-// TestHistoryDamage damages a row of the history of a stopped server. Answers do not need it: the server starts, serves,
-// refuses changes, and says so.
+// TestHistoryDamage damages a row of the history of a stopped server. Answers do not need it: the server must start,
+// serve, refuse changes, and report the damage.
 func TestHistoryDamage(t *testing.T) {
 	s := server.Start(t, server.Options{})
 	zone := s.CreateZone("example.org.")
@@ -224,7 +226,7 @@ func TestHistoryDamage(t *testing.T) {
 	s.Restart()
 	wantAddress(t, s, "www.example.org.", "192.0.2.1")
 	if addText(t, s, zone, 1) {
-		t.Error("a change was taken by a damaged store")
+		t.Error("a damaged store accepted a change")
 	}
 	wantState(t, s, "degraded", 0)
 	if s.Metric("nameplane_store_damaged") != 1 || !strings.Contains(s.Log(), "the history of zones") {
@@ -235,7 +237,7 @@ func TestHistoryDamage(t *testing.T) {
 	}
 }
 
-// writeOver writes those bytes of a file that differ.
+// writeOver writes the bytes of a file that differ.
 func writeOver(t *testing.T, path string, was, now []byte) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

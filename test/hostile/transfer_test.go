@@ -16,16 +16,16 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// master is a name server with every zone that it is asked for. Transfers get what give sends.
+// master is a name server that has every zone. It answers transfers with give.
 type master struct {
 	addr   string
 	serial atomic.Uint32
 	give   func(m *master, conn *dns.Conn, query *dns.Msg)
 
-	begun, ended atomic.Int32 // transfers; one has ended when the connection is closed
+	begun, ended atomic.Int32 // transfers; one has ended when its connection is closed
 }
 
-// newMaster starts a master at an address of the loopback network. A server counts the transfers from one address.
+// newMaster starts a master on an address of the loopback network. The server limits the transfers from one address.
 func newMaster(t *testing.T, ip string, give func(*master, *dns.Conn, *dns.Msg)) *master {
 	t.Helper()
 	m := &master{give: give}
@@ -37,7 +37,7 @@ func newMaster(t *testing.T, ip string, give func(*master, *dns.Conn, *dns.Msg))
 		r := new(dns.Msg).SetReply(q)
 		r.Authoritative = true
 		r.Answer = []dns.RR{m.soa(q)}
-		_ = w.WriteMsg(r) // the server asks again
+		_ = w.WriteMsg(r) // if it is lost, the server queries again
 	})}
 	go questions.ActivateAndServe()
 	t.Cleanup(func() { udp.Close() })
@@ -78,7 +78,7 @@ func (m *master) transfer(conn *dns.Conn) {
 	}
 	m.begun.Add(1)
 	m.give(m, conn, q)
-	_, _ = conn.Read(make([]byte, 1)) // until the other side closes
+	_, _ = conn.Read(make([]byte, 1)) // until the other side closes the connection
 	m.ended.Add(1)
 }
 
@@ -95,7 +95,7 @@ func (m *master) soa(q *dns.Msg) dns.RR {
 	return record(fmt.Sprintf(soa, q.Question[0].Name, m.serial.Load()))
 }
 
-// whole answers with a zone of one address, which ends in the serial.
+// whole answers with a zone of one address, whose last byte is the serial.
 func whole(m *master, conn *dns.Conn, q *dns.Msg) {
 	name := q.Question[0].Name
 	r := new(dns.Msg).SetReply(q)
@@ -104,7 +104,7 @@ func whole(m *master, conn *dns.Conn, q *dns.Msg) {
 	_ = conn.WriteMsg(r)
 }
 
-// endless answers with a zone that has no end.
+// endless answers with a zone that never ends.
 func endless(m *master, conn *dns.Conn, q *dns.Msg) {
 	name := q.Question[0].Name
 	r := new(dns.Msg).SetReply(q)
@@ -123,21 +123,21 @@ func endless(m *master, conn *dns.Conn, q *dns.Msg) {
 	}
 }
 
-// silent answers with the beginning of a zone, and then with nothing.
+// silent answers with the beginning of a zone, and then sends nothing.
 func silent(m *master, conn *dns.Conn, q *dns.Msg) {
 	r := new(dns.Msg).SetReply(q)
 	r.Answer = []dns.RR{m.soa(q), record(q.Question[0].Name + " 60 IN NS ns.test.")}
 	_ = conn.WriteMsg(r)
 }
 
-// tenants is a server with SECONDARY zones of several projects. An administrator makes them, who alone may name masters
-// on loopback addresses.
+// tenants is a server with SECONDARY zones of several projects. An administrator creates them, because only an
+// administrator may use masters on loopback addresses.
 type tenants struct {
 	*server.Server
 	t *testing.T
 }
 
-// secondary makes a SECONDARY zone of a project, and returns its path.
+// secondary creates a SECONDARY zone of a project, and returns its path.
 func (s tenants) secondary(project, name string, m *master) string {
 	s.t.Helper()
 	var z struct{ ID string }
@@ -146,7 +146,7 @@ func (s tenants) secondary(project, name string, m *master) string {
 	return "/v2/zones/" + z.ID
 }
 
-// copied is what an administrator reads of a SECONDARY zone.
+// copied has the fields of a SECONDARY zone that an administrator reads.
 type copied struct {
 	Status string
 	Serial uint32
@@ -169,8 +169,8 @@ func (s tenants) arrives(path string, serial uint32) {
 	})
 }
 
-// memory fails when the server has had more memory than most at any time. It ends the server then: the test must not
-// take the memory of the machine.
+// memory fails the test when the server has ever had more memory than most. It also ends the server, so that the test
+// does not use up the memory of the machine.
 func (s tenants) memory(most int) {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
@@ -184,12 +184,12 @@ func (s tenants) memory(most int) {
 	}
 	if kb<<10 > most {
 		s.End(syscall.SIGKILL)
-		s.t.Fatalf("the server has taken %d MiB, more than %d MiB", kb>>10, most>>20)
+		s.t.Fatalf("the server used %d MiB, more than %d MiB", kb>>10, most>>20)
 	}
 }
 
-// TestEndlessTransfers: sixteen zones of a tenant have a master that never comes to the end. Each transfer ends at the
-// quota while it is read, memory stays small, and the zone of another tenant comes through.
+// TestEndlessTransfers gives sixteen zones of a tenant a master whose transfers never end. Each transfer must stop at
+// the quota while it is read, memory must stay small, and the zone of another tenant must be transferred.
 func TestEndlessTransfers(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
 	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": 50000}`, nil, "X-Auth-All-Projects: true")
@@ -207,7 +207,7 @@ func TestEndlessTransfers(t *testing.T) {
 	}
 }
 
-// TestEndlessTransfersWithoutQuota: with no quota the memory of the server is the bound.
+// TestEndlessTransfersWithoutQuota checks that without a quota, the memory of the server is the limit.
 func TestEndlessTransfersWithoutQuota(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "200MiB")
 	s := tenants{server.Start(t, server.Options{}), t}
@@ -226,8 +226,9 @@ func TestEndlessTransfersWithoutQuota(t *testing.T) {
 	}
 }
 
-// TestStalledTransfers: the eighty zones of a tenant have ten masters that fall silent. They hold no more than a quarter
-// of the slots, the zone of another tenant comes through before any of them is given up, and then they are.
+// TestStalledTransfers gives the eighty zones of a tenant ten masters that stop sending. They may hold at most a
+// quarter of the slots. The zone of another tenant must be transferred before any of them is aborted, and then they
+// must be aborted.
 func TestStalledTransfers(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
 	good := newMaster(t, "127.0.0.3", whole)
@@ -252,8 +253,8 @@ func TestStalledTransfers(t *testing.T) {
 	server.Eventually(t, "stalled transfers are given up", func() bool { _, n := count(); return n >= 16 })
 }
 
-// TestKilledTransfer: the server is killed in the middle of a transfer. After the restart it serves what it had,
-// transfers other zones, and does not begin that one again, even when its owner asks for it.
+// TestKilledTransfer kills the server in the middle of a transfer. After the restart it must serve the old copy and
+// transfer other zones, but must not start that transfer again, even when the owner requests it.
 func TestKilledTransfer(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
 	bad := newMaster(t, "127.0.0.2", func(m *master, conn *dns.Conn, q *dns.Msg) {
@@ -286,10 +287,10 @@ func TestKilledTransfer(t *testing.T) {
 		s.arrives(other, good.serial.Load())
 		z := s.read(zone)
 		if bad.begun.Load() != begun || z.Serial != 1 || !strings.Contains(z.Copy.Problem, "ended while it transferred") {
-			t.Errorf("kill %d: the transfer was begun %d times more; the zone is %+v", kills, bad.begun.Load()-begun, z)
+			t.Errorf("kill %d: the transfer was started %d times again; the zone is %+v", kills, bad.begun.Load()-begun, z)
 		}
 		if r := s.Ask("www.bad.test", dns.TypeA); len(r.Answer) != 1 {
-			t.Errorf("kill %d: the copy from before is not served: %v", kills, r)
+			t.Errorf("kill %d: the previous copy is not served: %v", kills, r)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestManyZones gives one tenant 100,000 zones, under the limits that the server is shipped with. Another tenant works on,
-// and after a kill all zones are there.
+// TestManyZones creates 100,000 zones of one tenant, under the limits of the files in deploy. Another tenant must be
+// able to work, and all zones must exist after a kill.
 func TestManyZones(t *testing.T) {
 	const all = 100_000
 	b := besiege(t)
@@ -26,7 +26,8 @@ func TestManyZones(t *testing.T) {
 	for range 32 {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < all && !b.Ended(); i = next.Add(1) - 1 {
-				r, err := b.Call(http.MethodPost, "/v2/zones", map[string]any{"name": fmt.Sprintf("z%d.example.", i), "email": "a@example.org"},
+				r, err := b.Call(http.MethodPost, "/v2/zones",
+					map[string]any{"name": fmt.Sprintf("z%d.example.", i), "email": "a@example.org"},
 					"X-Auth-Token: "+b.hostile)
 				if err != nil || !r.OK() {
 					t.Errorf("zone %d: %d %s %v", i, r.Status, r.Body, err)
