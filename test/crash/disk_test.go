@@ -15,19 +15,19 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// A disk is a place for a data directory that can be made too small and large again while a server uses it.
+// disk is a data directory whose disk can be made too small and large again while a server uses it.
 type disk struct {
 	dir         string
-	args        []string // of serve
+	args        []string // arguments of serve
 	shrink, let func(t *testing.T, s *node)
 }
 
-// TestDiskFull fills the disk under a server. Whoever is not root cannot mount a small disk, and runs into a limit for
-// the size of files, which the server meets in the same place.
+// TestDiskFull fills the disk under a server. Without root, no small disk can be mounted: then a limit of the file size
+// makes the same write fail.
 func TestDiskFull(t *testing.T) {
 	t.Run("limit", func(t *testing.T) { diskFull(t, limitedDisk(t)) })
 	if os.Geteuid() == 0 {
-		// The store reserves room before it uses it, which fits into the larger one only.
+		// The store reserves space before it uses it, which fits only into the larger disk.
 		for _, size := range []string{"40m", "96m"} {
 			t.Run("tmpfs "+size, func(t *testing.T) { diskFull(t, tmpfsDisk(t, size)) })
 		}
@@ -47,7 +47,7 @@ func limitedDisk(t *testing.T) disk {
 			}
 		}
 	}
-	// The limits of a process are changed by its own user only, unless with a capability that root in a container lacks.
+	// Only the user of a process can change its limits, unless with a capability that root in a container lacks.
 	var args []string
 	if os.Geteuid() == 0 {
 		args = []string{"--user", "root"}
@@ -83,7 +83,7 @@ func tmpfsDisk(t *testing.T, size string) disk {
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Fatal(err)
 			}
-			if err := f.Truncate(size - 512<<10); err != nil { // room for some changes
+			if err := f.Truncate(size - 512<<10); err != nil { // leaves space for some changes
 				t.Fatal(err)
 			}
 		},
@@ -95,7 +95,7 @@ func tmpfsDisk(t *testing.T, size string) disk {
 		}}
 }
 
-// filler creates record sets, and keeps book of which were acknowledged.
+// filler creates record sets, and records which were acknowledged.
 type filler struct {
 	zone    zone
 	n       int
@@ -122,7 +122,7 @@ func (f *filler) create(t *testing.T, s *node) bool {
 	return false
 }
 
-// batch creates many sets at once, more than fits.
+// batch creates many sets at once, more than fit.
 func (f *filler) batch(t *testing.T, s *node) bool {
 	t.Helper()
 	var changes []map[string]any
@@ -141,7 +141,7 @@ func (f *filler) batch(t *testing.T, s *node) bool {
 	return r.OK()
 }
 
-// check compares the server with the book: all that was acknowledged and nothing else.
+// check checks that the server has all acknowledged sets and no others.
 func (f *filler) check(t *testing.T, s *node) {
 	t.Helper()
 	have := s.setsOf(t, f.zone, "TXT")
@@ -170,7 +170,7 @@ func diskFull(t *testing.T, d disk) {
 	f := &filler{zone: s.createZone(t, "example.org."), acked: map[string]bool{}, refused: map[string]bool{}}
 	f.create(t, s)
 	d.shrink(t, s)
-	for range 3 { // the first refusal must not be the end of the server
+	for range 3 { // the server must survive several refusals
 		for n := 0; f.create(t, s); n++ {
 			if n > 5000 {
 				t.Fatal("the disk does not get full")
@@ -179,7 +179,7 @@ func diskFull(t *testing.T, d disk) {
 		checkRefusal(t, f.last)
 	}
 	if f.batch(t, s) {
-		t.Error("a batch was taken by a full disk")
+		t.Error("a full disk accepted a batch")
 	}
 	checkRefusal(t, f.last)
 	f.check(t, s)
@@ -191,7 +191,7 @@ func diskFull(t *testing.T, d disk) {
 
 	d.let(t, s)
 	if !f.create(t, s) {
-		t.Errorf("there is room again, and a change is refused: %d %s", f.last.Status, f.last.Body)
+		t.Errorf("there is space again, but a change is refused: %d %s", f.last.Status, f.last.Body)
 	}
 	f.check(t, s)
 	if status := s.End(syscall.SIGTERM); status != 0 {

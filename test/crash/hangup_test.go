@@ -21,18 +21,19 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestHangup swaps certificate and configuration under a running server.
+// TestHangup replaces certificate and configuration of a running server.
 func TestHangup(t *testing.T) {
 	dir := server.Dir(t)
 	file := func(name, text string) {
 		t.Helper()
-		// Readable for all: the server that reads them again is not root any more.
+		// Readable for all users: the server has dropped root when it reads them again.
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	settings := func(level string) string {
-		return "dns: {listen: ['127.0.0.1:0']}\nhttp: {listen: '127.0.0.1:0', tls: {cert: c.pem, key: k.pem}}\nlog: {level: " + level + "}\n"
+		return "dns: {listen: ['127.0.0.1:0']}\nhttp: {listen: '127.0.0.1:0', tls: {cert: c.pem, key: k.pem}}\n" +
+			"log: {level: " + level + "}\n"
 	}
 	swap := func(serial int64) {
 		t.Helper()
@@ -50,7 +51,7 @@ func TestHangup(t *testing.T) {
 		}
 		lines := strings.Count(s.Log(), "level=DEBUG msg=request")
 		s.Must(http.MethodGet, "/v2/zones", nil, nil)
-		s.Must(http.MethodGet, "/v2/zones", nil, nil) // the line of the first is written by now
+		s.Must(http.MethodGet, "/v2/zones", nil, nil) // after this request, the log line of the first one is written
 		if now := strings.Count(s.Log(), "level=DEBUG msg=request"); now > lines != debug {
 			t.Errorf("%d debug lines before the request, %d after; want them: %v\n%s", lines, now, debug, s.Log())
 		}
@@ -83,12 +84,12 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// trustAnybody lets requests go to a certificate that nobody has signed, with a new connection for each.
+// trustAnybody makes requests accept any certificate, with a new connection for each.
 func (s *node) trustAnybody() {
 	s.Client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 }
 
-// certificate is the serial number of the certificate that a new connection gets.
+// certificate returns the serial number of the certificate of a new connection.
 func (s *node) certificate(t *testing.T) int64 {
 	t.Helper()
 	c, err := tls.Dial("tcp", strings.TrimPrefix(s.HTTP, "https://"), &tls.Config{InsecureSkipVerify: true})
@@ -106,7 +107,8 @@ func selfSigned(t *testing.T, serial int64) (cert, key string) {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
 	if err != nil {
 		t.Fatal(err)

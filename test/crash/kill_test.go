@@ -14,8 +14,8 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestKill kills servers under load and at their start, and looks at what the next one has. Two at a time, because a
-// cycle mostly waits for the disk.
+// TestKill kills servers under load and at their start, and checks what the next server has. It runs two cycles at a
+// time, because a cycle mostly waits for the disk.
 func TestKill(t *testing.T) {
 	const lanes, cycles = 2, 105
 	var mu sync.Mutex
@@ -38,12 +38,11 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killCycles returns how long each start took.
+// killCycles kills and starts servers, and returns how long each start took.
 func killCycles(t *testing.T, seed uint64, cycles int) []time.Duration {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	data := filepath.Join(server.Dir(t), "data")
-	// A server that never got to its end for the first time has nothing to lose, but must not stand in the way of the
-	// next one.
+	// A server that is killed during its first start has nothing to lose, but must not keep the next one from starting.
 	for range 5 {
 		killAtStart(t, data, rnd)
 	}
@@ -84,7 +83,7 @@ func killCycles(t *testing.T, seed uint64, cycles int) []time.Duration {
 func killAtStart(t *testing.T, data string, rnd *rand.Rand) {
 	t.Helper()
 	s := launch(t, data)
-	time.Sleep(time.Duration(rnd.IntN(int(40 * time.Millisecond)))) // the kill shall come at any moment
+	time.Sleep(time.Duration(rnd.IntN(int(40 * time.Millisecond)))) // kill at a random moment
 	s.End(syscall.SIGKILL)
 }
 

@@ -16,31 +16,31 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// A load is a number of writers that change one zone. Each writer owns its units, so nobody else changes what it
-// expects to find, and has one request under way at a time.
+// load is a number of writers that change one zone. Each writer owns its units, so no other writer changes them, and
+// has one request in flight.
 type load struct {
 	zone    zone
 	writers []*writer
 	checked atomic.Int64  // answers that were compared with a change right after its acknowledgement
-	serial  atomic.Uint32 // the highest that was acknowledged or served
+	serial  atomic.Uint32 // highest serial that was acknowledged or served
 }
 
 const (
 	writers   = 4
-	singles   = 8 // units of one record set in each writer
-	batches   = 3 // units of five
+	singles   = 8 // units with one record set, per writer
+	batches   = 3 // units with five record sets, per writer
 	batchSize = 5
 )
 
-// unit is what changes together: one record set, or the five of a batch.
+// unit has the record sets that change together: one set, or the five of a batch.
 type unit struct {
 	names []string
-	id    string   // of a single set, while there is one
-	acked []string // text of each name as last acknowledged; "": no such set
-	maybe []string // what a request without a reply would have made of it; nil: none
+	id    string   // ID of a single set, while it exists
+	acked []string // last acknowledged text of each name; "" for no set
+	maybe []string // texts after a request without a reply; nil for none
 }
 
-// step is one request of a writer and what it makes of a unit.
+// step is one request of a writer with the texts that it gives to a unit.
 type step struct {
 	unit   int
 	values []string
@@ -50,8 +50,8 @@ type writer struct {
 	rand    *rand.Rand
 	units   []*unit
 	version int
-	sent    []step       // in order; all but the last one are acknowledged
-	done    atomic.Int64 // how many of sent are acknowledged
+	sent    []step       // in order; all except the last one are acknowledged
+	done    atomic.Int64 // number of acknowledged steps in sent
 }
 
 func newLoad(z zone, seed uint64) *load {
@@ -74,13 +74,13 @@ func newLoad(z zone, seed uint64) *load {
 	return l
 }
 
-// run lets all writers work until the server is gone or stop says so.
+// run runs all writers until the server ends or stop is closed.
 func (l *load) run(t *testing.T, s *node, stop <-chan struct{}) {
 	t.Helper()
 	var all sync.WaitGroup
 	ask := func() *asker {
 		a := newAsker(t, s.DNS[0])
-		// A question that the server took with it would be waited for until it times out.
+		// Without this, a query that the server received before it ended would block until its timeout.
 		go func() {
 			<-s.Done()
 			_ = a.conn.Close()
@@ -104,16 +104,16 @@ func (l *load) run(t *testing.T, s *node, stop <-chan struct{}) {
 	all.Wait()
 }
 
-// watch asks for the serial all the time: it must never go back, and what was served once is a promise.
+// watch queries the serial continuously. It must never decrease, and a served serial must survive a crash.
 func (l *load) watch(t *testing.T, a *asker, stop <-chan struct{}) {
 	var last uint32
 	for {
 		n, err := a.serial(l.zone.Name)
 		if err != nil {
-			return // the server was ended
+			return // the server has ended
 		}
 		if n < last {
-			t.Errorf("served serial went from %d back to %d", last, n)
+			t.Errorf("the served serial decreased from %d to %d", last, n)
 		}
 		last = n
 		l.raise(n)
@@ -134,7 +134,7 @@ func (l *load) raise(serial uint32) {
 	}
 }
 
-// step makes one change. It reports whether the writer can go on.
+// step makes one change. It reports whether the writer can continue.
 func (w *writer) step(t *testing.T, l *load, s *node, a *asker) bool {
 	n := w.rand.IntN(len(w.units))
 	u := w.units[n]
@@ -144,7 +144,7 @@ func (w *writer) step(t *testing.T, l *load, s *node, a *asker) bool {
 	u.maybe = next
 	r, err := u.send(s, l.zone, next)
 	if err != nil {
-		return false // unknown what became of it
+		return false // the outcome is unknown
 	}
 	u.maybe = nil
 	if !r.OK() {
@@ -161,27 +161,27 @@ func (w *writer) step(t *testing.T, l *load, s *node, a *asker) bool {
 	} else {
 		l.raise(decode[struct{ Zone zone }](t, r.Body).Zone.Serial)
 	}
-	return w.look(t, l, u, a)
+	return w.checkServed(t, l, u, a)
 }
 
-// look asks now and then for what was just acknowledged: it must be served by now.
-func (w *writer) look(t *testing.T, l *load, u *unit, a *asker) bool {
+// checkServed sometimes queries what was just acknowledged: it must be served.
+func (w *writer) checkServed(t *testing.T, l *load, u *unit, a *asker) bool {
 	if w.rand.IntN(4) > 0 {
 		return true
 	}
 	i := w.rand.IntN(len(u.names))
 	got, err := a.text(u.names[i])
 	if err != nil {
-		return false // the server was ended
+		return false // the server has ended
 	}
 	if got != u.acked[i] {
-		t.Errorf("%s was acknowledged as %q, and right after that %q was served", u.names[i], u.acked[i], got)
+		t.Errorf("%s was acknowledged as %q, but %q was served right after that", u.names[i], u.acked[i], got)
 	}
 	l.checked.Add(1)
 	return true
 }
 
-// next is what the unit shall become: another text, or nothing. The sets of a batch carry the number of the batch.
+// next returns the next texts of the unit: other texts, or none. The texts of a batch have the number of the batch.
 func (u *unit) next(r *rand.Rand, version int) []string {
 	next := make([]string, len(u.names))
 	for i := range next {
@@ -227,8 +227,8 @@ func textSet(name, text string) recordSet {
 	return recordSet{Name: name, Type: "TXT", Records: quote(text)}
 }
 
-// settle compares the server with what was acknowledged, and takes over what became of requests without a reply. It
-// returns how many of those there were, and how many were made.
+// settle compares the server with what was acknowledged, and records the outcome of requests without a reply. It
+// returns how many of those there were, and how many of them were made.
 func (l *load) settle(t *testing.T, s *node) (unknown, made int) {
 	t.Helper()
 	have := s.setsOf(t, l.zone, "TXT")
@@ -241,7 +241,7 @@ func (l *load) settle(t *testing.T, s *node) (unknown, made int) {
 			case u.maybe != nil && slices.Equal(got, u.maybe):
 				made++
 			default:
-				t.Errorf("%s: the API has %q; acknowledged was %q, under way %q", u.names[0], got, u.acked, u.maybe)
+				t.Errorf("%s: the API has %q; acknowledged was %q, in flight %q", u.names[0], got, u.acked, u.maybe)
 			}
 			if u.maybe != nil {
 				unknown++
@@ -274,7 +274,7 @@ func (l *load) settleSerial(t *testing.T, s *node, a *asker) {
 	l.raise(served)
 }
 
-// observe is the unit as a list of record sets has it.
+// observe returns the texts of the unit in a list of record sets.
 func (u *unit) observe(have map[string]recordSet) []string {
 	got := make([]string, len(u.names))
 	for i, name := range u.names {
@@ -310,7 +310,7 @@ func (l *load) export(t *testing.T, s *node) {
 	}
 }
 
-// parseZone reads a zone file with another program's parser, and returns its TXT records.
+// parseZone parses a zone file with the parser of another program, and returns its TXT records.
 func parseZone(t *testing.T, origin string, file []byte) map[string]string {
 	t.Helper()
 	p := dns.NewZoneParser(bytes.NewReader(file), origin, "export")

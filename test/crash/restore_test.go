@@ -12,8 +12,8 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestRestore puts a backup in place of the store, after an orderly end and after a crash. The server then serves the
-// backup: no newer change, and no mixture.
+// TestRestore replaces the store with a backup, after a clean shutdown and after a crash. The server must then serve
+// the backup: no newer change, and no mixture.
 func TestRestore(t *testing.T) {
 	for _, end := range bothEnds {
 		t.Run(end.String(), func(t *testing.T) {
@@ -21,7 +21,8 @@ func TestRestore(t *testing.T) {
 			s := start(t, data)
 			z := newFilled(t, s, 50)
 			saved := filepath.Join(t.TempDir(), "backup.db")
-			if out, err := exec.Command(s.Command[0], "backup", saved, "--server", s.HTTP, "--data", data).CombinedOutput(); err != nil {
+			if out, err := exec.Command(s.Command[0], "backup", saved, "--server", s.HTTP, "--data",
+				data).CombinedOutput(); err != nil {
 				t.Fatalf("backup: %v\n%s", err, out)
 			}
 			for i := range 50 {

@@ -28,24 +28,26 @@ func TestNoTLSOnTheNetwork(t *testing.T) {
 		status, said := s.Wait(), s.Log()
 		if status != 2 || !strings.Contains(said, "refusing to serve http on "+addr+" without TLS") ||
 			!strings.Contains(said, "http.tls.cert") {
-			t.Errorf("--http %s: status %d, said:\n%s", addr, status, said)
+			t.Errorf("--http %s: status %d, output:\n%s", addr, status, said)
 		}
 		if _, err := os.Stat(filepath.Join(s.Data, "addresses.json")); err == nil {
-			t.Errorf("--http %s: it wrote addresses", addr)
+			t.Errorf("--http %s: the server wrote addresses", addr)
 		}
 	}
 }
 
-// open are the operations that need no token. Everything else does.
-var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens", "GET /openapi.json", "GET /health"}
+// open lists the operations that need no token. All others do.
+var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens",
+	"GET /openapi.json", "GET /health"}
 
-// operations are all of the API, and the doors beside it.
+// operations returns all operations of the HTTP API, including those beside the zones API.
 func operations() []string {
 	out := []string{"GET /metrics", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens",
 		"GET /v3/auth/tokens", "DELETE /v3/auth/tokens", "GET /v3/auth/catalog", "GET /v3/auth/projects", "GET /v3/projects",
 		"GET /v3/projects/x", "GET /access/v1/tokens", "POST /access/v1/tokens", "DELETE /access/v1/tokens/x",
 		"GET /access/v1/users", "POST /access/v1/users", "PATCH /access/v1/users/x", "DELETE /access/v1/users/x",
-		"GET /access/v1/projects", "POST /access/v1/projects", "DELETE /access/v1/projects/x", "GET /admin/v1/backup", "POST /admin/v1/scrub",
+		"GET /access/v1/projects", "POST /access/v1/projects", "DELETE /access/v1/projects/x", "GET /admin/v1/backup",
+		"POST /admin/v1/scrub",
 		"GET /nothing/here", "PUT /", "DELETE /healthz", "GET //metrics", "GET /healthz/../metrics", "GET /v3/../v2/zones"}
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
 	add := func(method, pattern string) {
@@ -86,7 +88,7 @@ func TestTokenNeeded(t *testing.T) {
 			if isOpen := slices.Contains(open, op); !isOpen && r.Status != http.StatusUnauthorized {
 				t.Errorf("%s with token %q: %d %s", op, token, r.Status, r.Body)
 			} else if isOpen && r.Status == http.StatusUnauthorized && method != http.MethodPost {
-				t.Errorf("%s is open and got %d", op, r.Status)
+				t.Errorf("%s needs no token, but got %d", op, r.Status)
 			}
 		}
 	}
@@ -100,17 +102,19 @@ func flip(letter string) string {
 	return "A"
 }
 
-// TestSecretsStaySecret looks for the secrets in all that the server writes.
+// TestSecretsStaySecret searches for the secrets in everything that the server writes.
 func TestSecretsStaySecret(t *testing.T) {
 	s := &node{server.Start(t, server.Options{Config: server.Listen + "log: {level: debug}\n"})}
 	data := s.Data
-	for path, want := range map[string]fs.FileMode{data: 0o700, filepath.Join(data, "admin.token"): 0o600, storePath(data): 0o600} {
+	for path, want := range map[string]fs.FileMode{data: 0o700, filepath.Join(data, "admin.token"): 0o600,
+		storePath(data): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want mode %o", path, info.Mode(), err, want)
 		}
 	}
 	const password = "correct-horse-battery-staple-7"
-	s.Must(http.MethodPost, "/access/v1/users", map[string]string{"name": "eve", "password": password, "role": "member"}, nil)
+	s.Must(http.MethodPost, "/access/v1/users", map[string]string{"name": "eve", "password": password, "role": "member"},
+		nil)
 	session := s.login(t, "eve", password)
 	s.login(t, "admin", s.Token)
 	var made struct{ Token struct{ Token string } }
@@ -136,20 +140,20 @@ func TestSecretsStaySecret(t *testing.T) {
 			t.Fatalf("no %s", what)
 		}
 		for file, b := range wrote {
-			// The log shows the path of a request, and whoever puts a token there has given it away already.
+			// The log shows the path of a request: a client that puts a token there has disclosed it already.
 			if file == "log" {
 				b = bytes.ReplaceAll(b, []byte("/v2/zones/"+s.Token), nil)
 			}
 			for _, form := range forms(secret) {
 				if bytes.Contains(b, form) {
-					t.Errorf("%s holds the %s", file, what)
+					t.Errorf("%s contains the %s", file, what)
 				}
 			}
 		}
 	}
 }
 
-// login gets a session by password.
+// login opens a session with a password.
 func (s *node) login(t *testing.T, name, password string) string {
 	t.Helper()
 	body := map[string]any{"auth": map[string]any{"identity": map[string]any{"methods": []string{"password"},
@@ -158,14 +162,14 @@ func (s *node) login(t *testing.T, name, password string) string {
 	return s.Must(http.MethodPost, "/v3/auth/tokens", body, nil).Header.Get("X-Subject-Token")
 }
 
-// forms are the ways in which a secret could be written down. The last part of a token is what matters of it.
+// forms returns the forms in which a secret could be written. Of a token, only the last part is secret.
 func forms(secret string) [][]byte {
 	part := secret[strings.LastIndex(secret, "_")+1:]
 	return [][]byte{[]byte(secret), []byte(part), []byte(hex.EncodeToString([]byte(part))),
 		[]byte(base64.RawStdEncoding.EncodeToString([]byte(secret)))}
 }
 
-// written is all that is in the data directory, but for the file whose purpose it is to hold the token.
+// written returns all files in the data directory, except the file whose purpose is to contain the token.
 func written(t *testing.T, data string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}

@@ -1,4 +1,5 @@
-// Package crash kills, fills, damages and attacks a running server, and checks that it kept what it promised.
+// Package crash kills and attacks a running server, fills its disk and damages its store, and checks that it kept what
+// it acknowledged.
 package crash
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// node is a server with the questions of this suite.
+// node is a server with the helpers of this test suite.
 type node struct{ *server.Server }
 
 // launch starts a server on a data directory and does not wait for it.
@@ -31,14 +32,14 @@ func start(t *testing.T, data string, args ...string) *node {
 	return s
 }
 
-// zone of the API, as far as the tests look at it.
+// zone is a zone of the API, with the fields that the tests use.
 type zone struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Serial uint32 `json:"serial"`
 }
 
-// recordSet of the API, as far as the tests look at it.
+// recordSet is a record set of the API, with the fields that the tests use.
 type recordSet struct {
 	ID      string   `json:"id,omitempty"`
 	Name    string   `json:"name"`
@@ -53,7 +54,7 @@ func (s *node) createZone(t *testing.T, name string) zone {
 	return z
 }
 
-// setsOf are the record sets of a zone by name; only of one type, so that names are unique.
+// setsOf returns the record sets of one type in a zone, by name.
 func (s *node) setsOf(t *testing.T, z zone, typ string) map[string]recordSet {
 	t.Helper()
 	out := map[string]recordSet{}
@@ -72,7 +73,7 @@ func (s *node) setsOf(t *testing.T, z zone, typ string) map[string]recordSet {
 	return out
 }
 
-// asker asks one server over UDP.
+// asker sends queries to one server over UDP.
 type asker struct {
 	conn   *dns.Conn
 	client dns.Client
@@ -94,7 +95,7 @@ func (a *asker) ask(name string, typ uint16) (*dns.Msg, error) {
 	return r, err
 }
 
-// text is the TXT record of a name, "" when there is none.
+// text returns the TXT record of a name, or "".
 func (a *asker) text(name string) (string, error) {
 	r, err := a.ask(name, dns.TypeTXT)
 	if err != nil {
@@ -109,7 +110,7 @@ func (a *asker) text(name string) (string, error) {
 	return "", fmt.Errorf("%s TXT: %v", name, r)
 }
 
-// serial is the serial of the zone as it is served.
+// serial returns the served serial of a zone.
 func (a *asker) serial(name string) (uint32, error) {
 	r, err := a.ask(name, dns.TypeSOA)
 	if err != nil {

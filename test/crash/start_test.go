@@ -13,10 +13,10 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// storePath is the file of the store.
+// storePath returns the path of the store's file.
 func storePath(data string) string { return filepath.Join(data, "nameplane.db") }
 
-// damages are what can happen to a store's file.
+// damages lists kinds of damage to a store's file.
 var damages = []struct {
 	name   string
 	damage func(b []byte) []byte
@@ -30,7 +30,7 @@ var damages = []struct {
 
 var bothEnds = []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}
 
-// overwrite puts garbage into the first n octets of every page.
+// overwrite writes garbage to the first n bytes of every page.
 func overwrite(b []byte, from, to, n int) []byte {
 	for at := from; at+4096 <= to; at += 4096 {
 		copy(b[at:at+n], bytes.Repeat([]byte{0xA5}, n))
@@ -38,7 +38,7 @@ func overwrite(b []byte, from, to, n int) []byte {
 	return b
 }
 
-// TestDamagedStore makes sure that a server which finds garbage says so, and leaves it for those who can repair it.
+// TestDamagedStore checks that a server that finds a damaged file reports it, and leaves the file unchanged for repair.
 func TestDamagedStore(t *testing.T) {
 	for _, end := range bothEnds {
 		data := filepath.Join(server.Dir(t), "data")
@@ -52,7 +52,7 @@ func TestDamagedStore(t *testing.T) {
 				refuseDamaged(t, data, tt.damage(bytes.Clone(intact["nameplane.db"])))
 			})
 		}
-		// Nothing that the failed starts did keeps the intact files from being used again.
+		// After the failed starts, the intact files must still be usable.
 		rewrite(t, data, intact)
 		start(t, data).mustText(t, "n1.example.org.", "text 1")
 	}
@@ -71,12 +71,12 @@ func refuseDamaged(t *testing.T, data string, damaged []byte) {
 	t.Helper()
 	rewrite(t, data, map[string][]byte{"nameplane.db": damaged})
 	before := written(t, data)
-	delete(before, "addresses.json") // launch takes it away
+	delete(before, "addresses.json") // launch removes it
 	s := launch(t, data)
 	status, said := s.Wait(), s.Log()
 	if status != 2 || !strings.Contains(said, storePath(data)) || !strings.Contains(said, "damaged") ||
 		!strings.Contains(said, "restore a backup") {
-		t.Errorf("status %d, said:\n%s", status, said)
+		t.Errorf("status %d, output:\n%s", status, said)
 	}
 	after := written(t, data)
 	for name, b := range before {
@@ -89,7 +89,7 @@ func refuseDamaged(t *testing.T, data string, damaged []byte) {
 	}
 }
 
-// newFilled makes example.org with sets n1 to nN.
+// newFilled creates example.org with the sets n1 to nN.
 func newFilled(t *testing.T, s *node, n int) zone {
 	t.Helper()
 	z := s.createZone(t, "example.org.")
@@ -106,11 +106,11 @@ func TestSecondServer(t *testing.T) {
 	data := filepath.Join(server.Dir(t), "data")
 	first := start(t, data)
 	z := newFilled(t, first, 1)
-	// launch takes addresses.json away, which the second server must not write.
+	// launch removes addresses.json, and the second server must not write it.
 	second := launch(t, data)
 	status, said := second.Wait(), second.Log()
 	if status != 2 || !strings.Contains(said, storePath(data)) || !strings.Contains(said, "another") {
-		t.Errorf("status %d, said:\n%s", status, said)
+		t.Errorf("status %d, output:\n%s", status, said)
 	}
 	t.Logf("said: %s", said)
 	if _, err := os.Stat(filepath.Join(data, "addresses.json")); err == nil {
@@ -121,12 +121,12 @@ func TestSecondServer(t *testing.T) {
 	first.mustText(t, "more.example.org.", "more")
 }
 
-// TestUnprivileged looks at every thread: one that kept root would be enough for an attacker.
+// TestUnprivileged checks every thread: one thread with root would be enough for an attacker.
 func TestUnprivileged(t *testing.T) {
 	data := filepath.Join(server.Dir(t), "data")
 	s := start(t, data)
 	newFilled(t, s, 1)
-	// The addresses are written before root is dropped; a request is answered after.
+	// The addresses are written before root is dropped. A request is answered after that.
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.PID()))
 	if err != nil || len(threads) == 0 {
 		t.Fatalf("threads %v: %v", threads, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// TestTerminate ends a server under load in the orderly way, a few times at different moments.
+// TestTerminate ends a server under load with SIGTERM, a few times at different moments.
 func TestTerminate(t *testing.T) {
 	data := filepath.Join(server.Dir(t), "data")
 	s := start(t, data)
@@ -29,7 +29,7 @@ func TestTerminate(t *testing.T) {
 	l.export(t, s)
 }
 
-// TestBackup copies a store while it is written to, and serves the copy.
+// TestBackup copies a store during writes, and serves the copy.
 func TestBackup(t *testing.T) {
 	data := filepath.Join(server.Dir(t), "data")
 	s := start(t, data)
@@ -65,15 +65,16 @@ func TestBackup(t *testing.T) {
 	for i, w := range l.writers {
 		at := w.replay(have, int(before[i]))
 		if at < 0 {
-			t.Errorf("writer %d: the copy is at none of its %d steps from %d on, the last before the backup", i, len(w.sent), before[i])
+			t.Errorf("writer %d: the copy matches none of its %d steps from %d on, the last before the backup", i,
+				len(w.sent), before[i])
 		}
 		t.Logf("writer %d: %d steps before the backup, %d in the copy, %d in all", i, before[i], at, len(w.sent))
 	}
 	c.createZone(t, "example.net.")
-	l.settle(t, s) // the first server did not suffer
+	l.settle(t, s) // the first server still has everything
 }
 
-// serveCopy starts a server on a copied store, with the token of the first: the copy knows it.
+// serveCopy starts a server on a copied store with the token of the first server, which the copy contains.
 func serveCopy(t *testing.T, copied, data string) *node {
 	t.Helper()
 	token, err := os.ReadFile(filepath.Join(data, "admin.token"))
@@ -86,8 +87,8 @@ func serveCopy(t *testing.T, copied, data string) *node {
 	return start(t, copied)
 }
 
-// replay makes the steps of the writer one after another, and returns after how many of them, at least from, its units
-// are what the record sets say; -1: never. A copy that has a later step without an earlier one is never right.
+// replay makes the steps of the writer one after another. It returns the first number of steps, at least from, after
+// which its units match the record sets, or -1. A copy that has a later step without an earlier one never matches.
 func (w *writer) replay(have map[string]recordSet, from int) int {
 	state := make([][]string, len(w.units))
 	for i, u := range w.units {
