@@ -1,4 +1,5 @@
-// Package deploy checks the unit, the manifests and the Dockerfile beside it against the program that they start.
+// Package deploy tests the systemd unit, the manifests and the Dockerfile in this folder against the program that they
+// start.
 package deploy
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// cluster is all that the manifests make.
+// cluster has all objects of the manifests.
 type cluster struct {
 	namespace  namespace
 	config     configMap
@@ -49,7 +50,7 @@ func read(t *testing.T, file string) []byte {
 	return b
 }
 
-// manifests reads every file that kustomization.yaml names, and wants it to name every file.
+// manifests reads every file that kustomization.yaml names, and checks that it names all files.
 func manifests(t *testing.T) cluster {
 	t.Helper()
 	var k kustomization
@@ -133,7 +134,8 @@ func port(t *testing.T, addr string) int {
 	return n
 }
 
-// TestConfigMap holds the configuration against the program, and the ports of the container against the configuration.
+// TestConfigMap checks that the program accepts the configuration, and that the container has the ports of the
+// configuration.
 func TestConfigMap(t *testing.T) {
 	c := manifests(t)
 	cfg, err := config.Parse("nameplane.yaml", []byte(c.config.Data["nameplane.yaml"]))
@@ -145,8 +147,9 @@ func TestConfigMap(t *testing.T) {
 		ports[p.Name] = fmt.Sprintf("%d/%s", p.Port, p.Protocol)
 	}
 	want := map[string]string{
-		"dns-udp": fmt.Sprintf("%d/UDP", port(t, cfg.DNS.Listen[0])), "dns-tcp": fmt.Sprintf("%d/TCP", port(t, cfg.DNS.Listen[0])),
-		"http": fmt.Sprintf("%d/TCP", port(t, cfg.HTTP.Listen)), "apps": fmt.Sprintf("%d/TCP", port(t, cfg.Apps.Listen)),
+		"dns-udp": fmt.Sprintf("%d/UDP", port(t, cfg.DNS.Listen[0])),
+		"dns-tcp": fmt.Sprintf("%d/TCP", port(t, cfg.DNS.Listen[0])),
+		"http":    fmt.Sprintf("%d/TCP", port(t, cfg.HTTP.Listen)), "apps": fmt.Sprintf("%d/TCP", port(t, cfg.Apps.Listen)),
 		"mep": fmt.Sprintf("%d/TCP", port(t, cfg.MEP.Listen)),
 	}
 	if diff := cmp.Diff(want, ports); diff != "" {
@@ -157,7 +160,8 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// TestFiles wants every file that the configuration names to be in a volume, and the store in one that lasts.
+// TestFiles checks that every file that the configuration names is in a volume, and that the store is in a persistent
+// one.
 func TestFiles(t *testing.T) {
 	c := manifests(t)
 	cfg, err := config.Parse("nameplane.yaml", []byte(c.config.Data["nameplane.yaml"]))
@@ -190,11 +194,13 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	args := c.container(t).Args
-	if i := slices.Index(args, "--config"); i < 0 || i+1 == len(args) || at[filepath.Dir(args[i+1])].ConfigMap.Name != c.config.Metadata.Name ||
+	if i := slices.Index(args, "--config"); i < 0 || i+1 == len(args) ||
+		at[filepath.Dir(args[i+1])].ConfigMap.Name != c.config.Metadata.Name ||
 		c.config.Data[filepath.Base(args[i+1])] == "" {
-		t.Errorf("arguments %v do not lead to the ConfigMap", args)
+		t.Errorf("arguments %v do not name the ConfigMap", args)
 	}
-	if !slices.Equal(c.claim.Spec.AccessModes, []string{"ReadWriteOnce"}) || c.claim.Spec.Resources.Requests["storage"] == "" {
+	if !slices.Equal(c.claim.Spec.AccessModes, []string{"ReadWriteOnce"}) ||
+		c.claim.Spec.Resources.Requests["storage"] == "" {
 		t.Errorf("claim %+v", c.claim.Spec)
 	}
 	if s := c.deployment.Spec; s.Replicas != 1 || s.Strategy.Type != "Recreate" {
@@ -206,25 +212,28 @@ func TestPodIsHarmless(t *testing.T) {
 	c := manifests(t)
 	p, k := c.deployment.Spec.Template.Spec, c.container(t)
 	s := p.SecurityContext
-	if !s.RunAsNonRoot || s.RunAsUser == 0 || s.RunAsGroup == 0 || s.FSGroup == 0 || s.SeccompProfile.Type != "RuntimeDefault" {
+	if !s.RunAsNonRoot || s.RunAsUser == 0 || s.RunAsGroup == 0 || s.FSGroup == 0 ||
+		s.SeccompProfile.Type != "RuntimeDefault" {
 		t.Errorf("security context of the pod: %+v", s)
 	}
 	if x := k.SecurityContext; x.Escalation || !x.ReadOnlyRoot || !slices.Equal(x.Capabilities.Drop, []string{"ALL"}) {
 		t.Errorf("security context of the container: %+v", x)
 	}
 	if p.AutomountToken || p.ServiceLinks {
-		t.Error("the pod is told of the cluster what it does not need")
+		t.Error("the pod gets information about the cluster that it does not need")
 	}
-	if c.namespace.Metadata.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || c.namespace.Metadata.Name != "nameplane" {
+	if c.namespace.Metadata.Labels["pod-security.kubernetes.io/enforce"] != "restricted" ||
+		c.namespace.Metadata.Name != "nameplane" {
 		t.Errorf("namespace %+v", c.namespace)
 	}
 	if k.Resources.Limits["memory"] == "" || k.Resources.Requests["cpu"] == "" || p.Grace < 20 {
 		t.Errorf("resources %+v, %ds to stop", k.Resources, p.Grace)
 	}
-	for name, pr := range map[string]probe{"startup": k.StartupProbe, "readiness": k.ReadinessProbe, "liveness": k.LivenessProbe} {
+	for name, pr := range map[string]probe{"startup": k.StartupProbe, "readiness": k.ReadinessProbe,
+		"liveness": k.LivenessProbe} {
 		path := "/readyz"
 		if name == "liveness" {
-			path = "/healthz" // a store that cannot be read is not mended by a restart
+			path = "/healthz" // a restart does not repair a store that cannot be read
 		}
 		if g := pr.HTTPGet; g.Path != path || g.Port != "http" || g.Scheme != "HTTPS" || pr.PeriodSeconds == 0 {
 			t.Errorf("%s probe %+v", name, pr)
@@ -243,8 +252,9 @@ func TestServices(t *testing.T) {
 			t.Errorf("%s selects other pods:\n%s", name, diff)
 		}
 		for _, p := range s.Spec.Ports {
-			if !slices.ContainsFunc(c.container(t).Ports, func(k containerPort) bool { return k.Name == p.Target && k.Protocol == p.Protocol }) {
-				t.Errorf("%s leads to port %s/%s, which the container does not have", name, p.Target, p.Protocol)
+			if !slices.ContainsFunc(c.container(t).Ports,
+				func(k containerPort) bool { return k.Name == p.Target && k.Protocol == p.Protocol }) {
+				t.Errorf("%s targets port %s/%s, which the container does not have", name, p.Target, p.Protocol)
 			}
 			got[name+" "+s.Spec.Type] = append(got[name+" "+s.Spec.Type], fmt.Sprintf("%d/%s %s", p.Port, p.Protocol, p.Target))
 		}
@@ -259,11 +269,11 @@ func TestServices(t *testing.T) {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
 	if c.services["nameplane-dns"].Spec.Traffic != "Local" {
-		t.Error("the addresses of devices are lost on the way")
+		t.Error("the addresses of devices are not preserved")
 	}
 }
 
-// TestPolicies asks for each port who may come in.
+// TestPolicies checks which clients may connect to each port.
 func TestPolicies(t *testing.T) {
 	c := manifests(t)
 	if p := c.policies["nothing"].Spec; len(p.PodSelector.MatchLabels) != 0 || p.Ingress != nil || p.Egress != nil ||
@@ -276,7 +286,8 @@ func TestPolicies(t *testing.T) {
 		if name == "nothing" {
 			continue
 		}
-		if diff := cmp.Diff(c.deployment.Spec.Selector.MatchLabels, p.Spec.PodSelector.MatchLabels); diff != "" || len(p.Spec.Types) != 1 {
+		if diff := cmp.Diff(c.deployment.Spec.Selector.MatchLabels, p.Spec.PodSelector.MatchLabels); diff != "" ||
+			len(p.Spec.Types) != 1 {
 			t.Errorf("%s is for other pods, or for %v:\n%s", name, p.Spec.Types, diff)
 		}
 		for _, rule := range p.Spec.Ingress {
@@ -303,10 +314,10 @@ func TestPolicies(t *testing.T) {
 	want := map[string]string{"dns-udp/UDP": "all", "dns-tcp/TCP": "all", "apps/TCP": "map[nameplane/applications:true]",
 		"http/TCP": "map[nameplane/metrics:true]map[nameplane/platform:true]", "mep/TCP": "map[nameplane/platform:true]"}
 	if diff := cmp.Diff(want, in); diff != "" {
-		t.Errorf("who may come in (-want +got):\n%s", diff)
+		t.Errorf("allowed clients (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"53/UDP", "53/TCP", "853/TCP"}, out); diff != "" {
-		t.Errorf("where the server may go (-want +got):\n%s", diff)
+		t.Errorf("allowed destinations of the server (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,7 +1,7 @@
 package deploy
 
-// The kinds of objects in kubernetes/, as far as they are used there. They are decoded strictly, so a field that Kubernetes
-// would not know, or that stands in the wrong place, is a failure.
+// These types have the fields of objects in kubernetes/ that are used there. They are decoded strictly, so a field that
+// Kubernetes does not know, or that is at the wrong level, fails the test.
 
 type meta struct {
 	Name      string            `yaml:"name"`
@@ -9,7 +9,7 @@ type meta struct {
 	Labels    map[string]string `yaml:"labels"`
 }
 
-// head is what every object begins with.
+// head has the fields that every object begins with.
 type head struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`

@@ -9,15 +9,16 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// What a record takes in memory once it is served, besides its name and data (docs/bench.md has 81 bytes a name with
-// both), and what a record of an address takes in a zone file, at least.
+// These constants are the memory that a served record takes besides its name and data (docs/bench.md has 81 bytes for a
+// name including both), and the least length of an address record in a zone file.
 const (
 	servedRecord = 100
 	fileRecord   = 34
 )
 
-// TestMemoryAgrees holds the memory limits of the unit and the manifest against the quotas and http.max_import of their
-// configurations: a project at its quotas takes half of the memory, and what may be sent can be committed.
+// TestMemoryAgrees compares the memory limits of the unit and the manifest with the quotas and http.max_import of their
+// configurations. A project at its quotas must take at most half of the memory, and the largest accepted import must
+// fit.
 func TestMemoryAgrees(t *testing.T) {
 	c := manifests(t)
 	u := unit(t, string(read(t, "systemd/nameplane.service")))

@@ -8,7 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// unit reads a systemd unit: section.key, with the values in order. Settings that are not in known are typing errors.
+// unit parses a systemd unit into section.key, with the values in order. Settings that are not in known are typing
+// errors.
 func unit(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	out, section := map[string][]string{}, ""
@@ -22,8 +23,9 @@ func unit(t *testing.T, text string) map[string][]string {
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
-		if !ok || value == "" || strings.TrimSpace(key) != key || strings.HasSuffix(line, "\\") || !slices.Contains(known[section], key) {
-			t.Errorf("line %d of [%s] is no setting that systemd has there: %s", i+1, section, line)
+		if !ok || value == "" || strings.TrimSpace(key) != key || strings.HasSuffix(line, "\\") ||
+			!slices.Contains(known[section], key) {
+			t.Errorf("line %d of [%s] is not a setting of systemd: %s", i+1, section, line)
 		}
 		out[section+"."+key] = append(out[section+"."+key], value)
 	}
@@ -32,9 +34,12 @@ func unit(t *testing.T, text string) map[string][]string {
 
 var known = map[string][]string{
 	"Unit": {"Description", "Documentation", "After", "Wants", "StartLimitIntervalSec"},
-	"Service": {"Type", "User", "Group", "ExecStart", "ExecReload", "Restart", "RestartSec", "TimeoutStopSec", "StateDirectory",
-		"StateDirectoryMode", "ConfigurationDirectory", "LimitNOFILE", "MemoryMax", "TasksMax", "UMask", "AmbientCapabilities", "CapabilityBoundingSet",
-		"NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectClock", "ProtectControlGroups",
+	"Service": {"Type", "User", "Group", "ExecStart", "ExecReload", "Restart", "RestartSec", "TimeoutStopSec",
+		"StateDirectory",
+		"StateDirectoryMode", "ConfigurationDirectory", "LimitNOFILE", "MemoryMax", "TasksMax", "UMask",
+		"AmbientCapabilities", "CapabilityBoundingSet",
+		"NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectClock",
+		"ProtectControlGroups",
 		"ProtectHostname", "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "ProtectProc",
 		"RestrictAddressFamilies", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality",
 		"MemoryDenyWriteExecute", "RemoveIPC", "SystemCallArchitectures", "SystemCallFilter", "SystemCallErrorNumber"},
@@ -61,11 +66,12 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(read(t, "systemd/nameplane.sysusers")), "u     nameplane ") {
-		t.Error("nobody makes the user of the unit")
+		t.Error("the user of the unit is not created")
 	}
 }
 
-// TestHostConfig wants the configuration for a host to be what the unit allows: port 53, and the store where it can write.
+// TestHostConfig checks that the unit permits what the configuration for a host needs: port 53, and a data directory
+// that can be written.
 func TestHostConfig(t *testing.T) {
 	cfg, err := config.Parse("nameplane.yaml", read(t, "systemd/nameplane.yaml"))
 	if err != nil {
