@@ -80,6 +80,8 @@ type Callbacks struct {
 // Allowed returns the networks of Networks, which Parse has checked.
 func (c Callbacks) Allowed() []netip.Prefix { return parsed(c.Networks, parseNetwork) }
 
+// apps checks the listener of applications. Without authentication, any client could change the rules of all
+// applications, so another protection is required.
 func (v *checker) apps(a Apps) {
 	v.listener("apps", a.Listen, a.TLS)
 	v.oneOf("apps.authentication", a.Authentication, AuthToken, AuthNone)
@@ -104,6 +106,8 @@ func (v *checker) apps(a Apps) {
 	}
 }
 
+// mep checks the listener of platforms. A platform can change all rules and records, so a listener without
+// authentication is possible only on loopback.
 func (v *checker) mep(m MEP) {
 	v.listener("mep", m.Listen, m.TLS)
 	v.oneOf("mep.authentication", m.Authentication, AuthToken, AuthCertificate, AuthNone)

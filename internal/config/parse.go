@@ -53,6 +53,7 @@ type walk struct {
 	errs []error
 }
 
+// fail adds an error with a position, so that an editor can jump to it. A setting that is not in the file gets 1:1.
 func (w *walk) fail(n *yaml.Node, key, reason string) {
 	line, column := 1, 1
 	if n != nil {
@@ -72,6 +73,8 @@ func (w *walk) find(key string) *yaml.Node {
 	return w.at[key]
 }
 
+// mapping checks a section. It reports unknown and duplicate settings itself, because the YAML library would not
+// suggest what was meant.
 func (w *walk) mapping(n *yaml.Node, t reflect.Type, path string) {
 	w.at[path] = n
 	if n.Tag == "!!null" {
@@ -100,6 +103,7 @@ func (w *walk) mapping(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
+// value checks one value. Anchors and aliases are refused, so that every setting has its value at its own position.
 func (w *walk) value(n *yaml.Node, t reflect.Type, path string) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -205,6 +209,7 @@ func distance(a, b string) int {
 }
 
 var (
+	// These expressions match the texts of the YAML library, which has no typed errors for positions and types.
 	lineOf = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 	typeOf = regexp.MustCompile("^cannot unmarshal !!\\w+ (?:`(.*)` )?into (.*)$")
 )
@@ -242,6 +247,7 @@ func Diff(a, b Config) []string {
 	return diff(reflect.ValueOf(a), reflect.ValueOf(b), "")
 }
 
+// diff compares the fields of a section. A list counts as one setting.
 func diff(a, b reflect.Value, path string) (out []string) {
 	for i := range a.NumField() {
 		name := strings.TrimPrefix(path+"."+a.Type().Field(i).Tag.Get("yaml"), ".")

@@ -57,6 +57,7 @@ func (t Transfer) Keys() []dnsname.Name {
 	return parsed(keys, dnsname.Parse)
 }
 
+// transfer refuses networks that include the whole internet: a transfer discloses all names of a zone.
 func (v *checker) transfer(t Transfer) {
 	v.networks("transfer.allow", t.Allow)
 	for i, s := range t.Allow {

@@ -56,6 +56,7 @@ func (c Config) problems() []problem {
 // checker collects problems.
 type checker struct{ found []problem }
 
+// need records a problem unless ok is set. Checks continue after a problem, so that one run shows all of them.
 func (v *checker) need(ok bool, key, reason string) {
 	if !ok {
 		v.found = append(v.found, problem{key, reason})
@@ -70,6 +71,7 @@ func (v *checker) atLeast(key string, value, least int) {
 	v.need(value >= least, key, fmt.Sprintf("must be at least %d", least))
 }
 
+// within checks that a duration is in a range. The message shows the least value as an example of the syntax.
 func (v *checker) within(key string, d, least, most time.Duration) {
 	v.need(least <= d && d <= most, key, fmt.Sprintf("must be a time from %s to %s, such as %s", least, most, least))
 }
@@ -81,6 +83,7 @@ func (v *checker) networks(key string, texts []string) {
 	}
 }
 
+// server checks the address of a DNS server, and reports whether it is valid.
 func (v *checker) server(key, text string) (resolve.Server, bool) {
 	s, err := resolve.ParseServer(text)
 	v.need(err == nil, key,

@@ -99,6 +99,7 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 	return d, dropRoot(d.log, d.cfg.User, d.cfg.Data)
 }
 
+// openStore opens the store and the parts that must exist before the first commit, and then starts the publisher.
 func (d *Daemon) openStore() (err error) {
 	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -162,6 +163,8 @@ func (d *Daemon) unreadable(err error) error {
 	return &store.DamagedError{Path: d.storePath(), Err: err}
 }
 
+// openAccess opens the accounts and ensures an admin. A server with zones starts even when the disk refuses a new admin
+// token: answering queries is more important than management.
 func (d *Daemon) openAccess(ctx context.Context) (err error) {
 	if d.access, err = access.Open(ctx, d.publisher, access.Options{Log: d.log}); err != nil {
 		return d.unreadable(err)
@@ -197,6 +200,7 @@ func (d *Daemon) openDNS() error {
 	return err
 }
 
+// checks returns the checks of /readyz.
 func (d *Daemon) checks() []httpapi.Check {
 	return []httpapi.Check{
 		{Name: "store", OK: d.checkStore},
@@ -304,6 +308,8 @@ func (d *Daemon) keepServing(err error) error {
 	return err
 }
 
+// close closes everything that Open has opened. The publisher stops first, so that all commits are in the store before
+// it closes.
 func (d *Daemon) close() {
 	if d.stopCommits != nil {
 		d.stopCommits()

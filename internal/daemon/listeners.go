@@ -149,6 +149,8 @@ func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
 	return mux
 }
 
+// registry collects the metrics of all parts. It is not the global registry, because a process can run several
+// servers, as tests do.
 func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -236,6 +238,7 @@ func (d *Daemon) platform() http.Handler {
 	return mux
 }
 
+// notFound answers unknown paths with a problem document, like the errors of the APIs.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	httpapi.Problem(w, r, http.StatusNotFound, "there is nothing at this path on this listener")
 }

@@ -52,6 +52,7 @@ func dropRoot(log *slog.Logger, name, dir string) error {
 	return nil
 }
 
+// pickUser returns the configured user, or the first existing one of unprivileged.
 func pickUser(name string) (*user.User, error) {
 	if name != "" {
 		u, err := user.Lookup(name)

@@ -44,6 +44,7 @@ func (d *pendingUpdate) at(n dnsname.Name) ([]*pendingSet, error) {
 	return d.names[n], nil
 }
 
+// put adds a set to those that the update may change. It indexes the records, because an update can have thousands.
 func (d *pendingUpdate) put(s zone.RecordSet, stored bool) *pendingSet {
 	p := &pendingSet{set: s, data: make(map[string]string, len(s.Data)), stored: stored, present: stored}
 	for _, v := range s.Data {
@@ -71,6 +72,7 @@ func (d *pendingUpdate) finish() error {
 	return nil
 }
 
+// write writes a set once, according to its state before and after the update.
 func (d *pendingUpdate) write(s *pendingSet) (err error) {
 	set := s.set
 	set.Data = slices.Collect(maps.Values(s.data)) // in random order, which the edit sorts

@@ -39,6 +39,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason }
 
+// refuse returns an Error with the rcode for the reply.
 func refuse(rcode int, format string, a ...any) error {
 	return &Error{rcode, fmt.Sprintf(format, a...)}
 }
@@ -134,6 +135,7 @@ func mayChange(s zone.RecordSet) error {
 	return nil
 }
 
+// add adds a record to its set, or creates the set (RFC 2136 §3.4.2.2). It ignores a SOA, because the server sets it.
 func (d *pendingUpdate) add(r Record, sets []*pendingSet) error {
 	if r.Type == rr.TypeSOA {
 		return nil

@@ -178,6 +178,7 @@ func testUpdatesRunAlone(t *testing.T, open Opener) {
 	wantContent(t, s, store.Meta, fmt.Sprintf("n=%d", writers*each))
 }
 
+// testDurable reopens the store after each Update: committed rows must be there, and rolled back rows must not.
 func testDurable(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	for i := range 5 {
@@ -255,6 +256,7 @@ func fileName(t *testing.T, dir string) string {
 	return name
 }
 
+// checkBackup opens a backup and checks that it holds one whole commit and takes changes.
 func checkBackup(t *testing.T, open Opener, backup []byte, name string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -278,6 +280,7 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errCaller }
 
+// testBackupPassesErrors checks that Backup returns the error of its writer, and that the store still works.
 func testBackupPassesErrors(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	if err := s.Backup(failingWriter{}); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
+// testBigTransaction writes many keys out of order in one Update, which is the worst order for a B+ tree.
 func testBigTransaction(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := open(t, dir)

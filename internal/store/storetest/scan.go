@@ -27,6 +27,7 @@ func wantKeys(t *testing.T, what string, want, got []string) {
 	}
 }
 
+// testScan checks prefixes and start keys, also with 0xff bytes, for which the next larger prefix is shorter.
 func testScan(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	all := []string{"\x00", "a", "a\x00", "a\xff", "a\xff\xff", "b", "ba", "bb", "bbb", "bc", "c", "\xff", "\xff\x00",
@@ -80,6 +81,7 @@ func testScan(t *testing.T, open Opener) {
 	}
 }
 
+// testScanStops checks that a scan ends when its function returns false.
 func testScanStops(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	update(t, s, func(w store.Writer) {

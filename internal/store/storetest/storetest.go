@@ -119,6 +119,7 @@ func wantContent(t *testing.T, s store.Store, table store.Table, want ...string)
 	})
 }
 
+// testGetPutDelete checks that the last Put wins, and that deleting a missing key is not an error.
 func testGetPutDelete(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	for _, table := range store.Tables {
@@ -138,6 +139,7 @@ func testGetPutDelete(t *testing.T, open Opener) {
 	}
 }
 
+// testEmptyValue checks that an empty or nil value is stored as empty, and is different from a missing key.
 func testEmptyValue(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	check := func(r store.Reader) {
@@ -168,6 +170,7 @@ func testEmptyValue(t *testing.T, open Opener) {
 	view(t, s, func(r store.Reader) { check(r) })
 }
 
+// testTablesAreApart checks that equal keys of different tables are independent.
 func testTablesAreApart(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	update(t, s, func(w store.Writer) {
@@ -204,7 +207,7 @@ func testValuesStay(t *testing.T, open Opener) {
 				put(t, w, store.Sets, fmt.Sprintf("%03d", i*7%1000), "new")
 			}
 			del(t, w, store.Sets, fmt.Sprintf("%03d", round))
-			content(w, store.Sets) // scans let the store put what it kept in order
+			content(w, store.Sets) // a scan makes the store write the rows that it has buffered
 		}
 		for i, v := range had {
 			if string(v) != "old" {
@@ -234,6 +237,7 @@ func testBuffers(t *testing.T, open Opener) {
 	wantContent(t, s, store.Sets, "a=0", "c=2")
 }
 
+// testReadYourWrites checks that an Update reads its own writes, before they are committed.
 func testReadYourWrites(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	update(t, s, func(w store.Writer) {
@@ -256,6 +260,7 @@ func testReadYourWrites(t *testing.T, open Opener) {
 
 var errCaller = errors.New("the caller's own error")
 
+// testRollbackOnError checks that nothing of an Update is kept when its function returns an error.
 func testRollbackOnError(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	update(t, s, func(w store.Writer) { put(t, w, store.Sets, "kept", "1") })
@@ -281,6 +286,7 @@ func recovered(fn func()) (p any) {
 	return nil
 }
 
+// testRollbackOnPanic checks that a panic in an Update reaches the caller, and that nothing of the Update is kept.
 func testRollbackOnPanic(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	got := recovered(func() {
@@ -326,6 +332,7 @@ func testRollbackOnGoexit(t *testing.T, open Opener) {
 	wantContent(t, s, store.Sets, "next=2")
 }
 
+// testViewPasses checks that View returns the error of its function and does not swallow a panic.
 func testViewPasses(t *testing.T, open Opener) {
 	s := openNew(t, open)
 	if err := s.View(func(store.Reader) error { return errCaller }); !errors.Is(err, errCaller) {
