@@ -325,7 +325,8 @@ func TestDockerfile(t *testing.T) {
 	text := string(read(t, "Dockerfile"))
 	c := manifests(t)
 	security := c.deployment.Spec.Template.Spec.SecurityContext
-	for _, want := range []string{"FROM scratch\n", `ENTRYPOINT ["/nameplane"]`, `HEALTHCHECK CMD ["/nameplane", "health"]`,
+	for _, want := range []string{"FROM scratch\n", `ENTRYPOINT ["/nameplane"]`,
+		`HEALTHCHECK CMD ["/nameplane", "health"]`,
 		fmt.Sprintf("USER %d:%d", security.RunAsUser, security.RunAsGroup),
 	} {
 		if !strings.Contains(text, want) {

@@ -52,8 +52,8 @@ func add(t *testing.T, c *cobra.Command, to map[string][]byte) {
 	c.DisableAutoGenTag = true
 	c.InitDefaultHelpFlag()
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "nameplane", Manual: "nameplane manual",
-		Date: &date}
+	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "nameplane",
+		Manual: "nameplane manual", Date: &date}
 	var text bytes.Buffer
 	if err := doc.GenMan(c, header, &text); err != nil {
 		t.Fatal(err)

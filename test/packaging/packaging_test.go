@@ -13,8 +13,8 @@ import (
 
 const root = "../.."
 
-// TestDebianPackage does what an operator does with the package: install, use, remove, purge. The system has no init, so
-// the test starts the server as the unit does.
+// TestDebianPackage does what an operator does with the package: install, use, remove, purge. The system has no
+// init, so the test starts the server as the unit does.
 func TestDebianPackage(t *testing.T) {
 	need.OrFail(t, need.Programs{"mmdebstrap": "mmdebstrap", "dig": "bind9-dnsutils", "unshare": "util-linux"})
 	system, err := filepath.Abs(filepath.Join(root, ".cache/system.tar"))

@@ -163,7 +163,8 @@ func signed() secure.Zone {
 			{Owner: name("example.org"), Type: "DNSKEY", KeyTag: 7, Expiration: now.Add(20 * days), Valid: true, From: both},
 		},
 		Denial: secure.Denial{Kind: secure.DenialNSEC, OK: true},
-		Child:  secure.ChildDS{Seen: true, Records: []secure.ChildRecord{{Type: "CDS", KeyTag: 7, Matches: true, AtParent: true}}},
+		Child: secure.ChildDS{Seen: true,
+			Records: []secure.ChildRecord{{Type: "CDS", KeyTag: 7, Matches: true, AtParent: true}}},
 	}
 }
 

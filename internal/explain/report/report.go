@@ -25,7 +25,7 @@ const (
 	Working    Verdict = "working"
 	Soon       Verdict = "working soon" // it is set up, but some caches still hold an older answer
 	NotWorking Verdict = "not working"
-	Undecided  Verdict = "could not tell"
+	Undecided  Verdict = "no verdict"
 )
 
 // Report is the result of a scan, for people and programs.

@@ -51,10 +51,8 @@ type DNSNameResolverStatus struct {
 	// resolvedNames has an entry for each name that matches spec.name and was resolved.
 	// +listType=map
 	// +listMapKey=dnsName
-	// +patchMergeKey=dnsName
-	// +patchStrategy=merge
 	// +optional
-	ResolvedNames []DNSNameResolverResolvedName `json:"resolvedNames,omitempty" patchStrategy:"merge" patchMergeKey:"dnsName"`
+	ResolvedNames []DNSNameResolverResolvedName `json:"resolvedNames,omitempty"`
 }
 
 // DNSNameResolverResolvedName has the addresses of one name.
