@@ -126,7 +126,7 @@ func answering(ctx context.Context, s *peers.Server, q query) error {
 		last = err
 		time.Sleep(50 * time.Millisecond)
 	}
-	return fmt.Errorf("%s does not answer %s with %s: %v", s.Name, q.name, q.data, last)
+	return fmt.Errorf("%s does not answer %s with %s: %w", s.Name, q.name, q.data, last)
 }
 
 // edgeCalls measures single calls while ten thousand applications have ten rules each.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -60,7 +61,7 @@ func labCommand(ts *testscript.TestScript, _ bool, args []string) {
 	cmd.Stderr, cmd.Stdout = log, log
 	ts.Check(cmd.Start())
 	s := &servers{running: cmd}
-	ts.Defer(func() { s.stop() }) //nolint:errcheck // the script has ended
+	ts.Defer(func() { s.stop() })
 	for range 400 {
 		if _, err := os.Stat(ts.MkAbs("lab/lab.json")); err == nil {
 			return
@@ -101,7 +102,7 @@ func serveCommand(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir = ts.Getenv("WORK")
 	ts.Check(cmd.Start())
 	s.running = cmd
-	ts.Defer(func() { s.stop() }) //nolint:errcheck // the script has ended
+	ts.Defer(func() { s.stop() })
 	addresses, err := awaitAddresses(ready)
 	if err != nil {
 		ts.Fatalf("%v\n%s", err, ts.ReadFile("serve.log"))
@@ -117,7 +118,7 @@ func stopCommand(ts *testscript.TestScript, _ bool, _ []string) {
 func statusCommand(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	got := "0"
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = fmt.Sprint(exit.ExitCode())
 	} else if err != nil {
 		ts.Fatalf("%v", err)

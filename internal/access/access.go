@@ -63,7 +63,7 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 		return a, nil
 	}
 	key := make([]byte, 32)
-	rand.Read(key) //nolint:errcheck // never fails
+	rand.Read(key)
 	err := a.change(ctx, startActor, func(tx *publish.Tx) error {
 		return tx.PutObject(store.KindSessionKey, "1", keyRow{key})
 	})

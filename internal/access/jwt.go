@@ -121,7 +121,7 @@ func (is *Issuers) Authenticate(text string) (Principal, error) {
 func (i *issuer) authenticate(text string) (Principal, error) {
 	claims := jwt.MapClaims{}
 	if _, err := i.parser.ParseWithClaims(text, claims, i.keysFor); err != nil {
-		return Principal{}, fmt.Errorf("JWT of %s: %v: %w", i.Issuer, err, ErrDenied)
+		return Principal{}, fmt.Errorf("JWT of %s: %w: %w", i.Issuer, err, ErrDenied)
 	}
 	if claims["aud"] != nil && i.Audience == "" {
 		return Principal{}, fmt.Errorf("JWT of %s has an audience, and none is configured: %w", i.Issuer, ErrDenied)

@@ -71,7 +71,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	}
 	defer done()
 	salt := make([]byte, 16)
-	rand.Read(salt) //nolint:errcheck // never fails
+	rand.Read(salt)
 	p := h.params
 	return encodeHash(p, salt, argon2.IDKey([]byte(password), salt, p.Passes, p.Memory, p.Lanes, 32)), nil
 }

@@ -14,8 +14,8 @@ type Explain struct {
 }
 
 func (v *checker) explain(e Explain) {
-	v.atLeast("explain.per_client", e.PerClient, 1)
-	v.atLeast("explain.per_target", e.PerTarget, 1)
+	v.positive("explain.per_client", e.PerClient)
+	v.positive("explain.per_target", e.PerTarget)
 	v.need(1 <= e.Keep && e.Keep <= 1000, "explain.keep", "must be from 1 to 1000")
 	v.need(!e.Public || !e.AllowPrivate, "explain.allow_private",
 		"cannot be used with explain.public: strangers would reach into this network")

@@ -48,7 +48,7 @@ func (c Config) problems() []problem {
 	v.follow(c.Follow)
 	v.mec(c.MEC)
 	v.explain(c.Explain)
-	v.atLeast("journal.changes", c.Journal.Changes, 1)
+	v.positive("journal.changes", c.Journal.Changes)
 	v.designate(c.Designate)
 	return v.found
 }
@@ -67,8 +67,8 @@ func (v *checker) oneOf(key, value string, allowed ...string) {
 	v.need(slices.Contains(allowed, value), key, "must be one of "+strings.Join(allowed, ", "))
 }
 
-func (v *checker) atLeast(key string, value, least int) {
-	v.need(value >= least, key, fmt.Sprintf("must be at least %d", least))
+func (v *checker) positive(key string, value int) {
+	v.need(value >= 1, key, "must be at least 1")
 }
 
 // within checks that a duration is in a range. The message shows the least value as an example of the syntax.
@@ -100,10 +100,10 @@ func (v *checker) dns(d DNS) {
 	// With these limits, the largest question with all options fits a reply of 512 bytes.
 	v.need(len(d.Version) <= 200, "dns.version", "must be at most 200 bytes")
 	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 bytes")
-	v.atLeast("dns.rrl.responses", d.RRL.Responses, 1)
+	v.positive("dns.rrl.responses", d.RRL.Responses)
 	v.networks("dns.rrl.exempt", d.RRL.Exempt)
-	v.atLeast("dns.tcp.max_connections", d.TCP.MaxConnections, 1)
-	v.atLeast("dns.tcp.max_per_client", d.TCP.MaxPerClient, 1)
+	v.positive("dns.tcp.max_connections", d.TCP.MaxConnections)
+	v.positive("dns.tcp.max_per_client", d.TCP.MaxPerClient)
 }
 
 func (v *checker) http(h HTTP) {

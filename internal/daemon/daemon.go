@@ -133,7 +133,7 @@ func (d *Daemon) openStore() (err error) {
 	d.stopCommits = cancel
 	go func() {
 		defer close(d.committed)
-		d.publisher.Run(ctx)
+		_ = d.publisher.Run(ctx) // it returns when ctx ends
 	}()
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 
 // seeds returns messages that reach every decision, complete and cut at every byte.
 func seeds(f *testing.F) [][]byte {
+	f.Helper()
 	var list [][]byte
 	for _, q := range slices.Concat(allocQueries, forwardQueries) {
 		list = append(list, packed(f, q.query))

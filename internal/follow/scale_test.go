@@ -320,6 +320,7 @@ func answer(query *dns.Msg) *dns.Msg {
 }
 
 func benchmarkCycle(b *testing.B, ex resolve.Exchanger, server string) {
+	b.Helper()
 	var done atomic.Int64
 	counted := exchange(func(ctx context.Context, s resolve.Server, m *dns.Msg) (*dns.Msg, error) {
 		defer done.Add(1)

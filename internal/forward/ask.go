@@ -46,7 +46,7 @@ type outcome struct {
 func (f *Forwarder) ask(ctx context.Context, s *state, q *Question) *entry {
 	m, err := q.query()
 	if err != nil {
-		return failure(wire.RcodeServFail, wire.EDENotSupported)
+		return failure(wire.EDENotSupported)
 	}
 	f.metrics.asked.Add(1)
 	a := &lookup{f: f, state: s, question: q, query: m, ede: wire.EDENoReachable,
@@ -101,10 +101,10 @@ func (a *lookup) run(ctx context.Context) *entry {
 			}
 			a.next(ctx)
 		case <-ctx.Done():
-			return failure(wire.RcodeServFail, a.ede)
+			return failure(a.ede)
 		}
 	}
-	return failure(wire.RcodeServFail, a.ede)
+	return failure(a.ede)
 }
 
 // next queries the next upstream, if there is one.

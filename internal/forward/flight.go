@@ -56,7 +56,7 @@ func (f *Forwarder) Exchange(ctx context.Context, q Question, msg []byte) Reply 
 	select {
 	case <-fl.done:
 	case <-ctx.Done():
-		return failure(wire.RcodeServFail, wire.EDENoReachable).appendTo(msg, time.Now())
+		return failure(wire.EDENoReachable).appendTo(msg, time.Now())
 	}
 	if fl.stale {
 		return fl.entry.appendStale(msg)
@@ -72,7 +72,7 @@ func (f *Forwarder) rejectedReply(q Question, msg []byte) Reply {
 	if e := f.cache.extendStale(string(q.appendKey(buf[:0])), now, f.state.Load().cfg.MaxStale); e != nil {
 		return e.appendStale(msg)
 	}
-	return failure(wire.RcodeServFail, wire.EDENetworkError).appendTo(msg, now)
+	return failure(wire.EDENetworkError).appendTo(msg, now)
 }
 
 // answerLocally answers questions for which upstreams must not be queried.

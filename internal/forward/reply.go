@@ -49,8 +49,8 @@ type entry struct {
 	life        time.Duration // least TTL; 0: for waiting clients, but not cached
 }
 
-// failure returns an entry without records.
-func failure(rcode uint8, ede int) *entry { return &entry{rcode: rcode, ede: ede} }
+// failure returns a SERVFAIL entry.
+func failure(ede int) *entry { return &entry{rcode: wire.RcodeServFail, ede: ede} }
 
 func (e *entry) fresh(now time.Time) bool { return now.Sub(e.stored) < e.life }
 

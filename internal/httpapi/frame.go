@@ -224,7 +224,7 @@ func changes(method string) bool {
 // panicked handles the panic value of a handler. It reports whether the connection must be aborted: a part of the reply
 // was sent, and the client must not mistake it for the whole.
 func (f *frame) panicked(x *exchange, v any) (cutOff bool) {
-	if v == nil || v == http.ErrAbortHandler {
+	if err, _ := v.(error); v == nil || errors.Is(err, http.ErrAbortHandler) {
 		return v != nil
 	}
 	f.Log.Error("panic in a handler", "panic", fmt.Sprint(v), "request_id", x.id, "method", x.req.Method,

@@ -181,7 +181,7 @@ func (r *Reply) step(z *zone.Nodes, t rr.Type) bool {
 		r.refer(z, p, apex)
 		return false
 	case redirected:
-		return r.redirect(z, p, apex, t)
+		return r.redirect(p, apex, t)
 	case missing:
 		if !p.node.HasWildcard() {
 			r.negative(z, apex, NXDomain, wire.RcodeNXDomain)
@@ -217,7 +217,11 @@ func (r *Reply) at(z *zone.Nodes, n zone.Node, apex int, t rr.Type) bool {
 	if set, ok := n.Find(rr.TypeCNAME); ok {
 		from := len(r.Msg)
 		r.Kind = Positive
-		return r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers) && r.follow(z, set, from, apex)
+		if !r.put(set, r.cur.at(0), r.cur.at(apex), &r.Answers) {
+			return false
+		}
+		r.follow(z, set, from, apex)
+		return true
 	}
 	r.negative(z, apex, NoData, wire.RcodeNoError)
 	return false

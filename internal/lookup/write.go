@@ -62,17 +62,16 @@ func (r *Reply) rotate(set []byte, count int) {
 }
 
 // follow makes the target of the CNAME at offset from of the message the current name.
-func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) bool {
+func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) {
 	data := r.Msg[from+dataAt:]
 	tail := r.cur.at(apex)
 	if !set.ApexPointer {
 		r.cur.set(dnsname.AppendLower(r.target[:0], data), from+dataAt)
-		return true
+		return
 	}
 	head := dnsname.AppendLower(r.target[:0], data[:len(data)-2])
 	r.cur.set(append(head, z.Apex().Wire()...), from+dataAt)
 	r.cur.split(len(head), r.labelAt(tail))
-	return true
 }
 
 // labelAt follows pointers from an offset of the message to the label that they point to. A name continues after a
@@ -85,7 +84,7 @@ func (r *Reply) labelAt(at int) int {
 }
 
 // redirect answers with a DNAME and the CNAME synthesized from it (RFC 6672 §3.2).
-func (r *Reply) redirect(z *zone.Nodes, p found, apex int, t rr.Type) bool {
+func (r *Reply) redirect(p found, apex int, t rr.Type) bool {
 	set, _ := p.node.Find(rr.TypeDNAME)
 	r.Kind, r.Synthesized = Positive, true
 	if !r.hasDNAME(p.off) && !r.put(set, r.cur.at(p.off), r.cur.at(apex), &r.Answers) {

@@ -141,8 +141,9 @@ func (c *incoming) addMessage(raw []byte, v *verifier) error {
 	if rcode := int(flags & 0xF); flags&wire.FlagQR == 0 || rcode != dns.RcodeSuccess {
 		return fmt.Errorf("the transfer was answered with %s", wire.RcodeText(rcode))
 	}
-	at, ok := wire.HeaderSize, true
+	at := wire.HeaderSize
 	for range binary.BigEndian.Uint16(raw[4:]) {
+		var ok bool
 		if at, ok = wire.SkipName(raw, at); !ok {
 			return errMalformed
 		}

@@ -3,6 +3,7 @@ package zonefile
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -59,7 +60,7 @@ func (s *scanner) next() (entry, *fault) {
 		for {
 			line, bad := s.readLine()
 			if bad != nil {
-				if bad.err == io.EOF && len(s.open) > 0 {
+				if errors.Is(bad.err, io.EOF) && len(s.open) > 0 {
 					bad = &fault{off: s.open[0], reason: "this parenthesis is never closed"}
 				}
 				return s.e, bad
@@ -91,11 +92,11 @@ func (s *scanner) readLine() ([]byte, *fault) {
 			s.e.marks = append(s.e.marks, mark{len(s.e.text), s.line})
 		}
 		switch {
-		case err != nil && err != bufio.ErrBufferFull && err != io.EOF:
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF):
 			return nil, &fault{off: len(s.e.text), reason: "cannot read on: " + err.Error(), err: err}
 		case len(s.e.text)+len(s.spill)+len(b) > maxEntry:
 			return nil, &fault{off: s.e.marks[0].off, reason: fmt.Sprintf("this record has more than %d bytes", maxEntry)}
-		case err == bufio.ErrBufferFull:
+		case errors.Is(err, bufio.ErrBufferFull):
 			s.spill = append(s.spill, b...)
 			continue
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// answered returns the largest number of servers with comparable answers to one question, whether a server was queried
-// repeatedly, and whether one was queried on behalf of other client networks.
-func answered(f *explain.Facts) (most int, again, networks bool) {
+// answered returns the largest number of servers with comparable answers to one question, and whether a server was
+// queried on behalf of other client networks.
+func answered(f *explain.Facts) (most int, networks bool) {
 	count := map[iterate.Question]int{}
 	for _, a := range f.Answers {
 		if !a.Class.Usable() {
@@ -28,9 +28,8 @@ func answered(f *explain.Facts) (most int, again, networks bool) {
 		}
 		count[a.Question]++
 		most = max(most, count[a.Question])
-		again = again || len(a.Others) > 0
 	}
-	return most, again, networks
+	return most, networks
 }
 
 // groupsText lists the servers of each group with their answer.
@@ -126,7 +125,7 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 	if out := disagreeing(f); len(out) > 0 {
 		return out
 	}
-	switch most, _, _ := answered(f); most {
+	switch most, _ := answered(f); most {
 	case 0:
 		return unknown(name, "No authoritative answer for %s is known.", name)
 	case 1:
@@ -141,7 +140,7 @@ func sameEverywhere(f *explain.Facts) []explain.Finding {
 	if out := differing(f, explain.ByNetwork, "depends on the client network, on purpose"); len(out) > 0 {
 		return out
 	}
-	if _, _, networks := answered(f); networks {
+	if _, networks := answered(f); networks {
 		return pass(text(f.Name), "The answer for %s is the same for all networks that were tried.", text(f.Name))
 	}
 	return nil // no other client network was tried
@@ -152,7 +151,7 @@ func sameAgain(f *explain.Facts) []explain.Finding {
 	if out := differing(f, explain.Rotating, "rotates, on purpose"); len(out) > 0 {
 		return out
 	}
-	if most, _, _ := answered(f); most > 0 {
+	if most, _ := answered(f); most > 0 {
 		return pass(text(f.Name), "No answer for %s was seen to rotate.", text(f.Name))
 	}
 	return unknown(text(f.Name), "No authoritative answer for %s is known.", text(f.Name))

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
-	"golang.org/x/time/rate"
 )
 
 // check validates a request and returns its name.

@@ -3,6 +3,7 @@ package designate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -52,7 +53,7 @@ func (c *call) anyInput(resource string) (*input, error) {
 // readError returns the error for a body that could not be read to its end. A body above the limit becomes 413 in
 // asFault; everything else is the client's connection.
 func readError(err error) error {
-	if _, ok := err.(*http.MaxBytesError); ok {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
 	return badRequest("The body could not be read: %v", err)
@@ -65,7 +66,7 @@ func parseInput(resource string, b []byte) (*input, error) {
 	}
 	in := &input{resource: resource}
 	if err := strictjson.Unmarshal(b, &in.fields); err != nil {
-		if t, ok := err.(*json.UnmarshalTypeError); ok {
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil, refuse("invalid_json", "The body must be a JSON object, not %s", t.Value)
 		}
 		return nil, refuse("invalid_json", "%s", err)

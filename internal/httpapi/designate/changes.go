@@ -88,8 +88,9 @@ func readChanges(in *input) ([]change, error) {
 
 func readChange(in *input) change {
 	var ch change
-	if err := in.known("action", "name", "type", "ttl", "records", "description", "if_match"); err != nil {
-		in.problems = append(in.problems, problem{in.path, err.(*fault).message, "additionalProperties", false})
+	err := in.known("action", "name", "type", "ttl", "records", "description", "if_match")
+	if f, ok := errors.AsType[*fault](err); ok {
+		in.problems = append(in.problems, problem{in.path, f.message, "additionalProperties", false})
 	}
 	in.require("action", "name", "type")
 	if a := in.text("action", 16); a != nil {

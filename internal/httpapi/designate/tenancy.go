@@ -78,7 +78,7 @@ func (c *call) ownZoneMatched(v store.View) (zone.Zone, bool, error) {
 // for every project.
 func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 	var out []zone.Zone
-	add := func(z zone.Zone) (bool, error) {
+	add := func(z zone.Zone) (bool, error) { //nolint:unparam // View.Zones wants this signature
 		if z.Kind != zone.Overlay {
 			out = append(out, z)
 		}

@@ -8,7 +8,7 @@ import (
 
 // aliasOf returns the alias that an answer section has for q: a CNAME of its name, or a DNAME above it.
 func aliasOf(q Question, section []dns.RR) (link Link, ok bool) {
-	if _, has := ownerIn(section, q.Name, uint16(q.Type)); has {
+	if hasOwner(section, q.Name, uint16(q.Type)) {
 		return Link{}, false
 	}
 	for _, rec := range section {

@@ -65,23 +65,18 @@ func (r *run) hasDS(z *zone) bool {
 }
 
 func showsDS(zone dnsname.Name, m *dns.Msg) bool {
-	if _, refers := ownerIn(m.Ns, zone, dns.TypeNS); !refers {
+	if !hasOwner(m.Ns, zone, dns.TypeNS) {
 		return false
 	}
-	_, has := ownerIn(m.Ns, zone, dns.TypeDS)
-	return has || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC)) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC3))
+	return hasOwner(m.Ns, zone, dns.TypeDS) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC)) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC3))
 }
 
-// ownerIn returns the first record with an owner and a type.
-func ownerIn(section []dns.RR, name dnsname.Name, typ uint16) (dns.RR, bool) {
-	i := slices.IndexFunc(section, func(rec dns.RR) bool {
+// hasOwner reports whether a section has a record with an owner and a type.
+func hasOwner(section []dns.RR, name dnsname.Name, typ uint16) bool {
+	return slices.ContainsFunc(section, func(rec dns.RR) bool {
 		owner, ok := ownerOf(rec, typ)
 		return ok && owner == name
 	})
-	if i < 0 {
-		return nil, false
-	}
-	return section[i], true
 }
 
 // signed reports whether a server of the zone has DNSKEY records for it. It waits for the replies to the queries of

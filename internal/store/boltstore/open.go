@@ -94,7 +94,7 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	db, err := bolt.Open(s.path, 0o600, o)
 	if err != nil {
-		return describe(s.path, err)
+		return describe(err)
 	}
 	if found.empty && !o.ReadOnly {
 		// The file itself is durable; its directory entry must be, too.
@@ -104,7 +104,7 @@ func (s *Store) openWith(o *bolt.Options) (err error) {
 	}
 	if found.noChecksums {
 		if err := checkMark(db); err != nil {
-			return describe(s.path, errors.Join(err, db.Close()))
+			return describe(errors.Join(err, db.Close()))
 		}
 	}
 	if !o.ReadOnly {
@@ -139,7 +139,7 @@ func checkReplaced(f *os.File) error {
 	return nil
 }
 
-func describe(path string, err error) error {
+func describe(err error) error {
 	if d := (*store.DamagedError)(nil); errors.As(err, &d) {
 		return d
 	}
