@@ -122,7 +122,7 @@ func (s *status) merge(name string, m *Memory) {
 	case i >= 0:
 		s.replace(i, c.entry, m)
 	default:
-		s.add(name, c.entry, own, m)
+		s.add(name, c.entry, m)
 	}
 }
 
@@ -159,7 +159,7 @@ func (s *status) fits(name string) bool {
 
 // add adds a new entry if there is room for it. Entries of single names may take three fifths of the room. The rest is
 // for folded addresses, which need a third of the bytes.
-func (s *status) add(name string, e Entry, own int, m *Memory) {
+func (s *status) add(name string, e Entry, m *Memory) {
 	r := s.rules
 	for {
 		full := r.MaxNames > 0 && len(s.entries) >= r.MaxNames || r.MaxBytes > 0 && s.size+e.size() > r.MaxBytes*3/5
