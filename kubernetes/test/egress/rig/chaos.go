@@ -132,7 +132,7 @@ func (c *Chaos) reachName(i int, server *Replica) error {
 		return err
 	}
 	if got.Dialed.Err != nil || got.Dialed.Lost > 0 {
-		return fmt.Errorf("%s of %s, answered by %s in %v: connected in %v, with %d SYNs lost: %w", got.Addr,
+		return fmt.Errorf("%s of %s, answered by %s in %v: connected in %v, with %d SYNs lost: %v", got.Addr,
 			c.pods[i].Port, server.Pod.Name, got.Asked, got.Dialed.Took, got.Dialed.Lost, got.Dialed.Err)
 	}
 	return nil
