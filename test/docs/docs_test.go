@@ -5,44 +5,26 @@ package docs
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/test/pages"
 )
 
 const root = "../.."
 
-// pages are run in this order in one shell, as a reader would.
-var pages = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md",
-	"docs/transfers.md", "docs/explain.md", "docs/lab.md", egressPage}
+// guides are run in this order in one shell, as a reader would.
+var guides = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md", "docs/transfers.md",
+	"docs/explain.md", "docs/lab.md", egressPage}
 
-type block struct {
-	page, lang, text string
-}
-
-var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
-
-func blocks(t *testing.T, page string) []block {
+func blocks(t *testing.T, page string) []pages.Block {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []block
-	for _, m := range fence.FindAllStringSubmatch(string(b), -1) {
-		out = append(out, block{page, m[1], m[2]})
-	}
-	if len(out) == 0 {
-		t.Fatalf("%s has no blocks: is the pattern still right?", page)
-	}
-	return out
+	return pages.Blocks(t, root, page)
 }
 
 // TestShell runs every shell block of the pages in one shell, against the server that `make run` starts. It uses a
@@ -50,24 +32,12 @@ func blocks(t *testing.T, page string) []block {
 func TestShell(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, dir)
-	script := filepath.Join(dir, "pages.sh")
-	if err := os.WriteFile(script, []byte(session(t)), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"-n", "bash", script}
-	if os.Geteuid() != 0 {
-		args = slices.Insert(args, 0, "-r")
-	}
-	cmd := exec.Command("unshare", args...)
-	cmd.Dir = dir
-	cmd.Env = cleanEnv()
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
+	out, err := pages.Run(t, dir, session(t))
 	if err != nil {
-		t.Fatalf("the shell blocks of %v: %v\n%s", pages, err, out)
+		t.Fatalf("the shell blocks of %v: %v\n%s", guides, err, out)
 	}
 	for _, want := range []string{"\n192.0.2.1\n", "is what it was at serial", "imported", "mail.example.org."} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("the output does not show %q:\n%s", want, out)
 		}
 	}
@@ -77,27 +47,22 @@ func TestShell(t *testing.T) {
 // server. `make test` cannot run inside itself, so make only checks that the target exists.
 func session(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString(`set -eu -o pipefail
-ip link set lo up
-exec 2>&1
-finish() { kill $(jobs -p) 2>/dev/null || true; wait; } # ends what the pages have started, also when one fails
-trap finish EXIT
-`)
+	b.WriteString(pages.Prologue)
 	started := false
-	for _, page := range pages {
+	for _, page := range guides {
 		for _, bl := range blocks(t, page) {
-			if bl.lang != "sh" || page == egressPage { // which kubernetes/test/deploy.TestPage runs
+			if bl.Lang != "sh" || page == egressPage { // which kubernetes/test/deploy.TestPage runs
 				continue
 			}
 			if !started {
-				if !strings.Contains(bl.text, "make test") || !strings.Contains(bl.text, "make run") {
-					t.Fatalf("the first shell block of README.md is not the two commands:\n%s", bl.text)
+				if !strings.Contains(bl.Text, "make test") || !strings.Contains(bl.Text, "make run") {
+					t.Fatalf("the first shell block of README.md is not the two commands:\n%s", bl.Text)
 				}
 				b.WriteString(startServer)
 				started = true
 				continue
 			}
-			b.WriteString("echo '== " + page + "'\nset -x\n" + bl.text + "set +x\n")
+			b.WriteString(bl.Shell())
 		}
 	}
 	return b.String()
@@ -114,14 +79,6 @@ for i in $(seq 100); do
 	sleep 0.1
 done
 `
-
-// cleanEnv returns the environment without variables that could point the commands to another server.
-func cleanEnv() []string {
-	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "OS_") || strings.HasPrefix(kv, "NAMEPLANE_") ||
-			strings.Contains(strings.ToLower(kv), "_proxy=")
-	})
-}
 
 // copyTree copies the files of a clone, with uncommitted changes.
 func copyTree(t *testing.T, to string) {
@@ -165,20 +122,20 @@ func allPages(t *testing.T) []string {
 // TestData parses every YAML block as a configuration and every JSON block as JSON.
 func TestData(t *testing.T) {
 	seen := map[string]int{}
-	for _, page := range pages {
+	for _, page := range guides {
 		for _, b := range blocks(t, page) {
-			seen[b.lang]++
-			switch b.lang {
+			seen[b.Lang]++
+			switch b.Lang {
 			case "yaml":
-				if strings.Contains(b.text, "\napiVersion: ") {
-					continue // a Kubernetes object; see TestEgressExample
+				if strings.Contains(b.Text, "\napiVersion: ") {
+					continue // of Kubernetes; see TestEgressExample
 				}
-				if _, err := config.Parse(page, []byte(b.text)); err != nil {
-					t.Errorf("%s: %v in\n%s", page, err, b.text)
+				if _, err := config.Parse(page, []byte(b.Text)); err != nil {
+					t.Errorf("%s: %v in\n%s", page, err, b.Text)
 				}
 			case "json":
-				if !json.Valid([]byte(b.text)) {
-					t.Errorf("%s: not JSON:\n%s", page, b.text)
+				if !json.Valid([]byte(b.Text)) {
+					t.Errorf("%s: not JSON:\n%s", page, b.Text)
 				}
 			}
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/nameplane/nameplane/test/pages"
 )
 
 const egressPage = "docs/egress.md"
@@ -129,17 +131,17 @@ func TestEgressOptions(t *testing.T) {
 		t.Errorf("%s (-plugin +page):\n%s", egressPage, diff)
 	}
 	shown := 0
-	corefiles := []block{{page: "deploy/kubernetes/egress/examples/Corefile", lang: "corefile",
-		text: text(t, "deploy/kubernetes/egress/examples/Corefile")}}
+	const example = "deploy/kubernetes/egress/examples/Corefile"
+	corefiles := []pages.Block{{Page: example, Lang: "corefile", Text: text(t, example)}}
 	for _, b := range append(corefiles, blocks(t, egressPage)...) {
-		if b.lang != "corefile" {
+		if b.Lang != "corefile" {
 			continue
 		}
-		_, inside, ok := strings.Cut(b.text, "ocp_dnsnameresolver {\n")
+		_, inside, ok := strings.Cut(b.Text, "ocp_dnsnameresolver {\n")
 		inside, _, _ = strings.Cut(inside, "}")
 		for line := range strings.Lines(inside) {
 			if f := strings.Fields(line); len(f) > 0 && !slices.Contains(known, f[0]) {
-				t.Errorf("%s: the directive has no %q", b.page, f[0])
+				t.Errorf("%s: the directive has no %q", b.Page, f[0])
 			}
 		}
 		if ok {
@@ -189,10 +191,10 @@ func TestEgressConsole(t *testing.T) {
 	read := 0
 	for _, page := range []string{egressPage, "README.md"} {
 		for _, b := range blocks(t, page) {
-			if b.lang != "console" {
+			if b.Lang != "console" {
 				continue
 			}
-			for line := range strings.Lines(b.text) {
+			for line := range strings.Lines(b.Text) {
 				args := strings.Fields(strings.TrimPrefix(line, "$ "))
 				if !strings.HasPrefix(line, "$ ") || len(args) < 2 {
 					continue // output of a command
@@ -231,8 +233,8 @@ func TestEgressExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range blocks(t, egressPage) {
-		if b.lang == "yaml" {
-			if err := yaml.Unmarshal([]byte(b.text), &got); err != nil {
+		if b.Lang == "yaml" {
+			if err := yaml.Unmarshal([]byte(b.Text), &got); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,0 +1,154 @@
+// Package howto runs the how-to guides with the clients that they name.
+package howto
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nameplane/nameplane/test/need"
+	"github.com/nameplane/nameplane/test/pages"
+	"github.com/nameplane/nameplane/test/server"
+)
+
+const (
+	root  = "../.."
+	dir   = "docs/how-to"
+	index = dir + "/README.md"
+)
+
+// programs are the programs that the pages run.
+var programs = need.Programs{
+	"curl": "curl", "dig": "bind9-dnsutils", "ip": "iproute2", "jq": "jq", "openssl": "openssl",
+	"unshare": "util-linux", "lego": "lego", "pebble": "pebble", "certbot": "certbot", "nsupdate": "bind9-dnsutils",
+}
+
+// unchecked names the pages without a shell block, each with the test that shows what the page says.
+var unchecked = map[string]string{}
+
+// TestPages runs the shell blocks of each page in one shell, in a folder of its own that has bin/nameplane and the
+// folder deploy. Before them runs the block of the index that starts the server.
+func TestPages(t *testing.T) {
+	need.OrFail(t, programs)
+	start := startBlock(t)
+	for _, page := range list(t) {
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		t.Run(name, func(t *testing.T) {
+			var script strings.Builder
+			script.WriteString(pages.Prologue)
+			script.WriteString(start.Shell())
+			ran := 0
+			for _, b := range pages.Blocks(t, root, page) {
+				if b.Lang == "sh" {
+					script.WriteString(b.Shell())
+					ran++
+				}
+			}
+			if why := unchecked[name]; (ran == 0) != (why != "") {
+				t.Fatalf("%s has %d shell blocks, and the list of pages without them says %q", page, ran, why)
+			}
+			if ran == 0 {
+				return
+			}
+			t.Parallel()
+			work := folder(t)
+			if out, err := pages.Run(t, work, script.String()); err != nil {
+				log, _ := os.ReadFile(filepath.Join(work, "server.log"))
+				t.Fatalf("%s: %v\n%s\nthe log of the server:\n%s", page, err, out, log)
+			}
+		})
+	}
+}
+
+// startBlock returns the block of the index that starts the server, with the command of `make run`.
+func startBlock(t *testing.T) pages.Block {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := regexp.MustCompile(`(?m)^run: .*\n\t(.*)$`).FindSubmatch(makefile)
+	for _, b := range pages.Blocks(t, root, index) {
+		if b.Lang == "sh" {
+			if run == nil || !strings.HasPrefix(b.Text, string(run[1])+" ") {
+				t.Fatalf("%s does not start the server as `make run` does, with %q:\n%s", index, run, b.Text)
+			}
+			return b
+		}
+	}
+	t.Fatalf("%s has no shell block that starts the server", index)
+	return pages.Block{}
+}
+
+// folder returns a new folder with the program and the files that a reader has in a clone of the repository.
+func folder(t *testing.T) string {
+	t.Helper()
+	work := t.TempDir()
+	// The server, and some of the clients, become another user than root and must reach the folder.
+	if err := os.Chmod(filepath.Dir(work), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(work, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(server.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "bin", "nameplane"), program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(work, "deploy"), os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+// list returns the pages other than the index.
+func list(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, file := range files {
+		if page := dir + "/" + filepath.Base(file); page != index {
+			out = append(out, page)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no pages", dir)
+	}
+	return out
+}
+
+// TestIndex checks that the index lists every page once, and that every page has the parts that readers expect.
+func TestIndex(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join(root, index))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range list(t) {
+		link := "](" + filepath.Base(page) + ") |\n"
+		if n := strings.Count(string(table), link); n != 1 {
+			t.Errorf("%s links to %s in %d rows of its table, want 1", index, page, n)
+		}
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, title := range []string{"What you need", "Steps", "Check the result", "When it fails"} {
+			if !strings.Contains(string(text), "\n## "+title+"\n") {
+				t.Errorf("%s has no section %q", page, title)
+			}
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := len([]rune(line)); n > 120 {
+				t.Errorf("%s:%d has %d columns, more than 120", page, i+1, n)
+			}
+		}
+	}
+}
