@@ -12,6 +12,7 @@ packages() { # program:package, or :package for a package without a program of i
 	echo openstack:python3-openstackclient :python3-designateclient
 	# the clients of docs/how-to
 	echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136
+	echo :ansible :python3-dnspython
 	case $target in
 	test-all)
 		echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch

@@ -24,6 +24,7 @@ var programs = need.Programs{
 	"curl": "curl", "dig": "bind9-dnsutils", "ip": "iproute2", "jq": "jq", "openssl": "openssl",
 	"unshare": "util-linux", "named": "bind9", "knotd": "knot", "nsd": "nsd", "pdns_server": "pdns-server",
 	"sqlite3": "sqlite3", "lego": "lego", "pebble": "pebble", "certbot": "certbot", "nsupdate": "bind9-dnsutils",
+	"openstack": "python3-openstackclient", "ansible-playbook": "ansible",
 }
 
 // unchecked names the pages without a shell block, each with the test that shows what the page says.
