@@ -12,7 +12,7 @@ packages() { # program:package, or :package for a package without a program of i
 	echo openstack:python3-openstackclient :python3-designateclient
 	# the clients of docs/how-to
 	echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136
-	echo :ansible :python3-dnspython
+	echo :ansible :python3-dnspython kea-dhcp4:kea-dhcp4-server kea-dhcp-ddns:kea-dhcp-ddns-server perfdhcp:kea-admin
 	case $target in
 	test-all)
 		echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch

@@ -25,6 +25,7 @@ var programs = need.Programs{
 	"unshare": "util-linux", "named": "bind9", "knotd": "knot", "nsd": "nsd", "pdns_server": "pdns-server",
 	"sqlite3": "sqlite3", "lego": "lego", "pebble": "pebble", "certbot": "certbot", "nsupdate": "bind9-dnsutils",
 	"openstack": "python3-openstackclient", "ansible-playbook": "ansible",
+	"kea-dhcp4": "kea-dhcp4-server", "kea-dhcp-ddns": "kea-dhcp-ddns-server", "perfdhcp": "kea-admin",
 }
 
 // unchecked names the pages without a shell block, each with the test that shows what the page says.
