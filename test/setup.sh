@@ -11,7 +11,7 @@ packages() { # program:package, or :package for a package without a program of i
 	echo pdns_server:pdns-server :pdns-backend-sqlite3 sqlite3:sqlite3 pdns_recursor:pdns-recursor kresd:knot-resolver
 	echo openstack:python3-openstackclient :python3-designateclient
 	# the clients of docs/how-to
-	echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136
+	echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136 prometheus:prometheus
 	echo :ansible :python3-dnspython kea-dhcp4:kea-dhcp4-server kea-dhcp-ddns:kea-dhcp-ddns-server perfdhcp:kea-admin
 	case $target in
 	test-all)

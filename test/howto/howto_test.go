@@ -26,6 +26,7 @@ var programs = need.Programs{
 	"sqlite3": "sqlite3", "lego": "lego", "pebble": "pebble", "certbot": "certbot", "nsupdate": "bind9-dnsutils",
 	"openstack": "python3-openstackclient", "ansible-playbook": "ansible",
 	"kea-dhcp4": "kea-dhcp4-server", "kea-dhcp-ddns": "kea-dhcp-ddns-server", "perfdhcp": "kea-admin",
+	"prometheus": "prometheus",
 }
 
 // unchecked names the pages without a shell block, each with the test that shows what the page says.
