@@ -10,13 +10,17 @@ packages() { # program:package, or :package for a package without a program of i
 	echo named:bind9 dig:bind9-dnsutils rndc:bind9-utils knotd:knot knsupdate:knot-dnsutils nsd:nsd unbound:unbound
 	echo pdns_server:pdns-server :pdns-backend-sqlite3 sqlite3:sqlite3 pdns_recursor:pdns-recursor kresd:knot-resolver
 	echo openstack:python3-openstackclient :python3-designateclient
-	# the clients of docs/how-to
-	echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136 prometheus:prometheus
-	echo :ansible :python3-dnspython kea-dhcp4:kea-dhcp4-server kea-dhcp-ddns:kea-dhcp-ddns-server perfdhcp:kea-admin
+	case $target in
+	test*) # the clients of docs/how-to
+		echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136 prometheus:prometheus
+		echo :ansible :python3-dnspython buildah:buildah systemd-analyze:systemd
+		echo kea-dhcp4:kea-dhcp4-server kea-dhcp-ddns:kea-dhcp-ddns-server perfdhcp:kea-admin
+		;;
+	esac
 	case $target in
 	test-all)
 		echo ovn-northd:ovn-central ovn-controller:ovn-host ovs-vswitchd:openvswitch-switch
-		echo mmdebstrap:mmdebstrap buildah:buildah nsenter:util-linux ethtool:ethtool ping:iputils-ping
+		echo mmdebstrap:mmdebstrap nsenter:util-linux ethtool:ethtool ping:iputils-ping
 		;;
 	bench) echo dnsperf:dnsperf taskset:util-linux ;;
 	esac

@@ -31,7 +31,7 @@ func blocks(t *testing.T, page string) []pages.Block {
 // copy of the tree and its own network namespace, so that the ports of the pages are free.
 func TestShell(t *testing.T) {
 	dir := t.TempDir()
-	copyTree(t, dir)
+	pages.Clone(t, root, dir)
 	out, err := pages.Run(t, dir, session(t))
 	if err != nil {
 		t.Fatalf("the shell blocks of %v: %v\n%s", guides, err, out)
@@ -79,29 +79,6 @@ for i in $(seq 100); do
 	sleep 0.1
 done
 `
-
-// copyTree copies the files of a clone, with uncommitted changes.
-func copyTree(t *testing.T, to string) {
-	t.Helper()
-	top, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"cmd", "deploy", "internal", "test", "bench", "docs"} {
-		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(filepath.Join(top, name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"go.mod", "go.sum", "go.work", "Makefile"} {
-		b, err := os.ReadFile(filepath.Join(top, name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func allPages(t *testing.T) []string {
 	t.Helper()

@@ -80,3 +80,28 @@ func cleanEnv() []string {
 			strings.HasPrefix(kv, "MFLAGS") || strings.Contains(strings.ToLower(kv), "_proxy=")
 	})
 }
+
+// clone are the files and folders that build and deploy the nameplane program.
+var clone = []string{"cmd", "deploy", "internal", "test", "bench", "docs", "go.mod", "go.sum", "go.work", "Makefile"}
+
+// Clone copies into the folder to what a reader has in a clone of the repository, and what is not committed yet.
+func Clone(t testing.TB, root, to string) {
+	t.Helper()
+	for _, name := range clone {
+		from := filepath.Join(root, name)
+		info, err := os.Stat(from)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			err = os.CopyFS(filepath.Join(to, name), os.DirFS(from))
+		default:
+			var b []byte
+			if b, err = os.ReadFile(from); err == nil {
+				err = os.WriteFile(filepath.Join(to, name), b, info.Mode().Perm())
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
