@@ -149,6 +149,12 @@ func TestIndex(t *testing.T) {
 				t.Errorf("%s has no section %q", page, title)
 			}
 		}
+		_, check, _ := strings.Cut(string(text), "\n## Check the result\n")
+		check, _, _ = strings.Cut(check, "\n## ")
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		if unchecked[name] == "" && !strings.Contains(check, "\n```sh\n") {
+			t.Errorf("%s has no shell block that checks the result", page)
+		}
 		for i, line := range strings.Split(string(text), "\n") {
 			if n := len([]rune(line)); n > 120 {
 				t.Errorf("%s:%d has %d columns, more than 120", page, i+1, n)
