@@ -127,7 +127,7 @@ image: nameplane ## a container image of the nameplane program, tagged IMAGE, wi
 	cp bin/nameplane /etc/ssl/certs/ca-certificates.crt deploy/Dockerfile dist/image/
 	BUILDAH_FORMAT=docker $(BUILDER) build -t $(IMAGE) dist/image # the format of OCI has no health check
 IMAGE ?= nameplane
-BUILDER ?= $(notdir $(firstword $(shell command -v podman buildah docker)))
+BUILDER ?= $(notdir $(firstword $(wildcard $(foreach b,podman buildah docker,/usr/bin/$b /usr/local/bin/$b))))
 
 dist: ## what a release has: programs, Debian packages, bills of materials, checksums
 	$(SETUP) dist
