@@ -12,7 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// account is as much of a token, user or project as the command line speaks of.
+// account holds the fields of a token, user or project that the command line uses.
 type account struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -27,7 +27,8 @@ type account struct {
 	Token       string `json:"token"`
 }
 
-// findAccount finds one by id or name. Names of tokens need not be unique; revoked ones do not count.
+// findAccount returns the token, user or project with an id or name. Names of tokens need not be unique; a revoked
+// token is found only by its id.
 func (c *client) findAccount(ctx context.Context, plural, idOrName string) (account, error) {
 	body := map[string][]account{}
 	if err := c.call(ctx, http.MethodGet, "/access/v1/"+plural, nil, &body); err != nil {
@@ -42,18 +43,19 @@ func (c *client) findAccount(ctx context.Context, plural, idOrName string) (acco
 			named = append(named, a)
 		}
 	}
-	one := strings.TrimSuffix(plural, "s")
-	hint := "`nameplane " + one + " list` shows names and ids"
+	singular := strings.TrimSuffix(plural, "s")
+	hint := "`nameplane " + singular + " list` shows names and ids"
 	switch len(named) {
 	case 0:
-		return account{}, cli.Fail(hint, "there is no %s %q", one, idOrName)
+		return account{}, cli.Fail(hint, "there is no %s %q", singular, idOrName)
 	case 1:
 		return named[0], nil
 	}
-	return account{}, cli.Fail(hint+"; give the id", "%d %s are named %q", len(named), plural, idOrName)
+	return account{}, cli.Fail(hint+"; use the id", "%d %s are named %q", len(named), plural, idOrName)
 }
 
-// projectID is the id of a project given by id or name. An id needs no question, and so no right to list projects.
+// projectID returns the id of a project that is given by id or name. An id needs no request, so the caller needs no
+// permission to list projects.
 func (c *client) projectID(ctx context.Context, idOrName string) (string, error) {
 	if len(idOrName) == 32 && strings.Trim(idOrName, "0123456789abcdef") == "" {
 		return idOrName, nil
@@ -62,7 +64,7 @@ func (c *client) projectID(ctx context.Context, idOrName string) (string, error)
 	return p.ID, err
 }
 
-// newListCommand completes c, the verb that lists all tokens, users or projects.
+// newListCommand completes c, the command that lists all tokens, users or projects.
 func newListCommand(conn *connection, c *cobra.Command, plural string, head []string,
 	row func(account) []string) *cobra.Command {
 	var out cli.Format
@@ -79,19 +81,20 @@ func newListCommand(conn *connection, c *cobra.Command, plural string, head []st
 	return c
 }
 
-// createAccount makes one, and returns it read and as it came.
+// createAccount creates a token, user or project. It returns the reply decoded and as received.
 func (c *client) createAccount(ctx context.Context, plural string, in any) (account, json.RawMessage, error) {
-	one := strings.TrimSuffix(plural, "s")
+	singular := strings.TrimSuffix(plural, "s")
 	body := map[string]json.RawMessage{}
 	if err := c.call(ctx, http.MethodPost, "/access/v1/"+plural, in, &body); err != nil {
 		return account{}, nil, err
 	}
 	var a account
-	err := json.Unmarshal(body[one], &a)
-	return a, body[one], err
+	err := json.Unmarshal(body[singular], &a)
+	return a, body[singular], err
 }
 
-// newDeleteCommand completes c, the verb that ends a token, user or project; done is its past tense.
+// newDeleteCommand completes c, the command that deletes or revokes a token, user or project. done is the past tense of
+// the verb, for the message.
 func newDeleteCommand(conn *connection, c *cobra.Command, plural, done string) *cobra.Command {
 	c.Args = cli.Args(1, 1)
 	c.RunE = conn.with(func(cmd *cobra.Command, cl *client, args []string) error {

@@ -7,20 +7,21 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-const analyzeLong = `Resolve a name from the root, without any cache, and ask every server at every level: the
-chain of aliases with the zone, the servers and the TTL of each, where answers differ and
-what kind of difference that is, and a plan with dates for changing it unnoticed, which
--o ics makes a calendar of.
+const analyzeLong = `Resolve a name from the root without a cache, and query every server at every level.
 
-Types may be given before or behind the name; default: A and AAAA. Names
-of addresses (in-addr.arpa, ip6.arpa) are asked for PTR, and those with an underscore
-before a label for SRV or TLSA if _tcp, _udp, _tls or _sctp follows, and else for TXT.` + reportLong
+The report shows the chain of aliases with the zone, the servers and the TTL of each
+name. It shows where answers differ and why. It ends with a plan with dates for changing
+the record without an interruption; -o ics prints the plan as a calendar.
+
+Types may stand before or after the name. The default is A and AAAA. The default for a
+reverse name (in-addr.arpa, ip6.arpa) is PTR. For a name that begins with an underscore
+it is SRV or TLSA if _tcp, _udp, _tls or _sctp follows, and TXT otherwise.` + reportLong
 
 func newAnalyzeCommand() *cobra.Command {
 	l := &reportCommand{kind: explain.Analyze}
 	c := &cobra.Command{
 		Use:   "analyze NAME [TYPE]...",
-		Short: "Resolve a name from the root and ask every server on the way",
+		Short: "Resolve a name from the root and query every server",
 		Long:  analyzeLong,
 		Example: `  nameplane analyze www.example.com
   nameplane analyze example.com MX TXT

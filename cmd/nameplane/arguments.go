@@ -8,27 +8,27 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// parseZone reads the name of a zone, with or without its final dot.
+// parseZone parses the name of a zone. The final dot is optional.
 func parseZone(s string) (dnsname.Name, error) {
 	n, err := dnsname.Parse(s)
 	if err != nil || s == "" {
 		return n, &cli.Failure{Code: cli.ExitUsage, Text: "the zone " + quote(s) + " is not a domain name" + because(err),
-			Hint: "a zone is named like example.org"}
+			Hint: "write the name of a zone like example.org"}
 	}
 	return n, nil
 }
 
-// parseOwner reads the name of a record: relative to its zone, or whole with or without a final dot. A name that ends
-// with the zone's own is taken for whole, because www.example.org.example.org is nearly always a mistake; with a final
-// dot it can be had.
+// parseOwner parses the owner name of a record. The name is relative to the zone, or fully qualified; the final dot is
+// optional. A name that ends with the name of the zone counts as fully qualified, because www.example.org.example.org
+// is nearly always a mistake. A user who wants that name writes it with its final dot.
 func parseOwner(s string, zone dnsname.Name) (dnsname.Name, error) {
 	n, err := dnsname.ParseIn(s, zone)
-	if whole, werr := dnsname.Parse(s); s != "@" && werr == nil && whole.IsIn(zone) {
-		n, err = whole, nil
+	if full, ferr := dnsname.Parse(s); s != "@" && ferr == nil && full.IsIn(zone) {
+		n, err = full, nil
 	}
 	if err != nil || s == "" {
-		return n, &cli.Failure{Code: cli.ExitUsage, Text: quote(s) + " is not the name of a record" + because(err),
-			Hint: "it is @ for the zone itself, www for a name in it, or a whole name with its final dot"}
+		return n, &cli.Failure{Code: cli.ExitUsage, Text: quote(s) + " is not a name for a record" + because(err),
+			Hint: "write @ for the zone itself, a relative name such as www, or a full name with its final dot"}
 	}
 	if !n.IsIn(zone) {
 		return n, &cli.Failure{Code: cli.ExitUsage, Text: n.String() + " is not in the zone " + zone.String(),
@@ -40,13 +40,14 @@ func parseOwner(s string, zone dnsname.Name) (dnsname.Name, error) {
 func parseType(s string) (rr.Type, error) {
 	t, err := rr.ParseType(s)
 	if err != nil || !t.IsData() {
-		return t, &cli.Failure{Code: cli.ExitUsage, Text: quote(s) + " is not a type of record",
-			Hint: "types are A, AAAA, CNAME, MX, TXT and so on; one without a name is written TYPE and its number"}
+		return t, &cli.Failure{Code: cli.ExitUsage, Text: quote(s) + " is not a record type",
+			Hint: "record types are A, AAAA, CNAME, MX, TXT and so on; write TYPE65280 for a type that has only a number"}
 	}
 	return t, nil
 }
 
-// parseData reads the data of a record as a shell hands it over, and writes it as the API wants it.
+// parseData parses the data of a record as a shell passes it, and returns the presentation format that the API expects.
+// Two things differ from a zone file: a TXT value may come without quotes, and names may lack their final dot.
 func parseData(t rr.Type, s string, zone dnsname.Name) (string, error) {
 	text := s
 	if t == rr.TypeTXT && !strings.ContainsAny(s, `"\`) {
@@ -54,22 +55,23 @@ func parseData(t rr.Type, s string, zone dnsname.Name) (string, error) {
 	}
 	data, err := rr.ParseDataIn(t, text, dnsname.Name{})
 	if err != nil {
-		// Perhaps names lack their final dot.
-		var again error
-		if data, again = rr.ParseDataIn(t, text, dnsname.Root); again != nil {
-			return "", &cli.Failure{Code: cli.ExitUsage, Text: again.Error(),
-				Hint: "`nameplane record set --help` has examples"}
+		// The names may lack their final dot: parse again with the root as the origin.
+		if data, err = rr.ParseDataIn(t, text, dnsname.Root); err != nil {
+			return "", &cli.Failure{Code: cli.ExitUsage, Text: err.Error(),
+				Hint: "`nameplane record set --help` shows examples"}
 		}
 		if target, ok := rr.Target(t, data); ok && target.NumLabels() < 2 {
-			return "", &cli.Failure{Code: cli.ExitUsage, Text: "is " + quote(s) + " a name in the zone, or a name of its own?",
-				Hint: "write names in data whole, such as mail." + zone.String() + "; the root is a single dot"}
+			// A single label is ambiguous: it could be relative to the zone, or a top-level domain.
+			return "", &cli.Failure{Code: cli.ExitUsage, Text: "the name in " + quote(s) + " is ambiguous: it has one label",
+				Hint: "write the full name, such as mail." + zone.String() + "; the root is a single dot"}
 		}
 	}
 	return rr.DataText(t, data), nil
 }
 
-// quoteStrings makes one TXT value of text that has no quotes: the shell has eaten them, and unquoted blanks would
-// cut the value into strings that every reader joins without the blanks. A string holds 255 bytes.
+// quoteStrings quotes a TXT value whose quotes the shell has removed. Without quotes, each space would begin another
+// character string, and readers join character strings without spaces. A character string holds at most 255 bytes
+// (RFC 1035 §3.3).
 func quoteStrings(s string) string {
 	var parts []string
 	for len(s) > 255 {
@@ -81,6 +83,7 @@ func quoteStrings(s string) string {
 
 func quote(s string) string { return `"` + s + `"` }
 
+// because returns the reason for a sentence, or nothing if err is nil.
 func because(err error) string {
 	if err == nil {
 		return ""

@@ -47,7 +47,7 @@ func TestParseData(t *testing.T) {
 		{"AAAA", "2001:DB8::0:1", "2001:db8::1"},
 		{"CNAME", "www.example.net", "www.example.net."},
 		{"CNAME", "www.example.net.", "www.example.net."},
-		{"CNAME", "www", ""}, // in the zone, or a name of its own?
+		{"CNAME", "www", ""}, // ambiguous: in the zone, or a top-level domain
 		{"CNAME", "www.", "www."},
 		{"MX", "10 mail.example.net", "10 mail.example.net."},
 		{"MX", "10 mail", ""},

@@ -16,20 +16,20 @@ func newBackupCommand() *cobra.Command {
 	conn := &connection{}
 	c := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the server's store while it serves",
-		Long: `Write a copy of everything the server holds to FILE: zones, history, tokens, users and
-projects, as they were at one moment. The server goes on serving and changing.
+		Short: "Copy the store of a running server",
+		Long: `Write a consistent copy of the server's store to FILE: zones, history, tokens, users and
+projects at one point in time. The server keeps serving and accepting changes.
 
-The copy is a store itself. To restore it, stop the server, put the copy in place of
-nameplane.db in its data folder, and start the server.
+The copy is a store file itself. To restore it, stop the server, replace nameplane.db in
+its data directory by the copy, and start the server.
 
-FILE is readable by its owner only, is written whole or not at all, and is not
-overwritten without --force. It is verified as nameplane scrub FILE does before it gets
-its name. The command needs a token with the role admin.`,
+Only the owner of FILE can read it. FILE is written completely or not at all, and an
+existing file is not overwritten without --force. The copy is verified, as "nameplane
+scrub FILE" does, before it gets its name. The command needs a token with the role admin.`,
 		Example: `  nameplane backup nameplane-$(date +%F).db`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := mayWrite(args[0], force); err != nil {
+			if err := checkOverwrite(args[0], force); err != nil {
 				return err
 			}
 			cl, err := conn.open(cmd.Context())
@@ -46,12 +46,12 @@ its name. The command needs a token with the role admin.`,
 				if err != nil {
 					return size, err
 				}
-				return size, verify(w.(*os.File).Name())
+				return size, verifyStore(w.(*os.File).Name())
 			})
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, %d octets\n", args[0], size)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, %d bytes\n", args[0], size)
 			return err
 		},
 	}

@@ -15,13 +15,12 @@ func newChecksCommand() *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{
 		Use:   "checks [ID]",
-		Short: "Explain what scan, analyze and compare look at",
-		Long: `List the checks of scan, analyze and compare: their ids, and how bad it is at worst
-when one fails.
+		Short: "Explain the checks of scan, analyze and compare",
+		Long: `List the checks of scan, analyze and compare with their ids and their highest severity.
 
 With an id, explain one check: what is wrong when it fails, why that matters, how it is
-found out, and what to do about it. With the first letters of ids, such as DEL, list
-those. Nothing is asked of any server.
+detected, and how to fix it. With a prefix of ids, such as DEL, list the checks of that
+group. The command sends no queries.
 
 With -o json the output is an array of checks, or one check.`,
 		Example: `  nameplane checks
@@ -45,11 +44,11 @@ With -o json the output is an array of checks, or one check.`,
 			if one, ok := check.Find(id); ok {
 				return printCheck(w, out, one)
 			}
-			some := slices.DeleteFunc(check.All(), func(c check.Check) bool { return id == "" || !strings.HasPrefix(c.ID, id) })
-			if len(some) == 0 {
-				return cli.Fail("`nameplane checks` lists them all", "there is no check %s", args[0])
+			group := slices.DeleteFunc(check.All(), func(c check.Check) bool { return id == "" || !strings.HasPrefix(c.ID, id) })
+			if len(group) == 0 {
+				return cli.Fail("`nameplane checks` lists all checks", "there is no check %s", args[0])
 			}
-			return printChecks(w, out, some)
+			return printChecks(w, out, group)
 		},
 	}
 	out.AddFlag(c)
@@ -76,7 +75,8 @@ func printCheck(w io.Writer, f cli.Format, c check.Check) error {
 		kinds = append(kinds, string(k))
 	}
 	return cli.PrintPairs(w, [][2]string{
-		{c.ID, c.Title}, {"severity", string(c.Severity) + ", at worst"}, {"group", c.Group}, {"part of", strings.Join(kinds, ", ")},
+		{c.ID, c.Title}, {"severity", string(c.Severity) + " at most"}, {"group", c.Group},
+		{"part of", strings.Join(kinds, ", ")},
 		{"what", c.What}, {"why", c.Why}, {"how", c.How}, {"fix", c.Fix}, {"see", strings.Join(c.Refs, ", ")},
 	})
 }

@@ -19,21 +19,21 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// client speaks to the REST API of a server.
+// client calls the REST API of a server.
 type client struct {
-	base      string // without a final slash
-	token     string
-	tokenFrom string // where it was found
-	project   string // to act for; empty: the token's own
-	all       bool   // see every project's things
-	managed   bool   // change what the server made itself
-	http      *http.Client
+	base        string // URL of the server, without a final slash
+	token       string
+	tokenFrom   string // source of the token, for error messages
+	project     string // id of the project to act for; empty: the project of the token
+	allProjects bool   // list the zones of all projects
+	editManaged bool   // change record sets that the server manages itself
+	http        *http.Client
 }
 
-// maxReply bounds replies that are held in memory; zone files and backups are streamed.
+// maxReply limits replies that are read into memory. Zone files and backups are streamed and have no limit.
 const maxReply = 64 << 20
 
-// call sends in as JSON, when it is not nil, and reads the reply into out, when that is not nil.
+// call sends a request with in as its JSON body, and decodes the reply into out. in and out may be nil.
 func (c *client) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -53,7 +53,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	return c.do(req, out)
 }
 
-// request prepares a request with the headers that all of them have.
+// request returns a request with the headers that all requests have.
 func (c *client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -61,11 +61,11 @@ func (c *client) request(ctx context.Context, method, path string, body io.Reade
 	}
 	req.Header.Set("X-Auth-Token", c.token)
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("OpenStack-DNS-Hide-Counts", "true") // counting a large zone for each page takes longer than the page
-	if c.all {
+	req.Header.Set("OpenStack-DNS-Hide-Counts", "true") // counting a large zone takes longer than reading a page of it
+	if c.allProjects {
 		req.Header.Set("X-Auth-All-Projects", "true")
 	}
-	if c.managed {
+	if c.editManaged {
 		req.Header.Set("X-Designate-Edit-Managed-Records", "true")
 	}
 	if c.project != "" {
@@ -74,7 +74,7 @@ func (c *client) request(ctx context.Context, method, path string, body io.Reade
 	return req, nil
 }
 
-// do sends a request and reads the reply into out.
+// do sends a request and decodes the reply into out.
 func (c *client) do(req *http.Request, out any) error {
 	res, err := c.send(req)
 	if err != nil {
@@ -91,12 +91,15 @@ func (c *client) do(req *http.Request, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(b, out); err != nil {
-		return cli.Fail("is this address a nameplane server's?", "%s answered something else than was expected: %s", c.base, err)
+		return cli.Fail(notNameplane, "%s sent an unexpected reply: %s", c.base, err)
 	}
 	return nil
 }
 
-// send sends a request and returns the reply when it is a success. The caller closes its body.
+// notNameplane is the hint for replies that a nameplane server would not send.
+const notNameplane = "is there a nameplane server at this address?"
+
+// send sends a request and returns the reply if its status is 2xx. The caller closes the body.
 func (c *client) send(req *http.Request) (*http.Response, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -106,37 +109,39 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 		return res, nil
 	}
 	defer res.Body.Close()
-	return nil, c.refused(res)
+	return nil, c.replyError(res)
 }
 
-// unreachable words an exchange that was cut off: nobody knows what the server made of it.
+// unreachable returns the failure of a request without a complete reply. It is not known whether the server has
+// executed the request, so the exit status is ExitUnknown.
 func (c *client) unreachable(err error) error {
-	f := &cli.Failure{Code: cli.ExitUnknown, Err: err, Hint: "is `nameplane serve` running? --server or NAMEPLANE_SERVER says where"}
+	f := &cli.Failure{Code: cli.ExitUnknown, Err: err,
+		Hint: "is `nameplane serve` running? Set its address with --server or NAMEPLANE_SERVER"}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // its address is in the sentence already
+		err = u.Err // the message has the URL already
 	}
 	f.Text = fmt.Sprintf("cannot reach %s: %s", c.base, err)
 	if errors.Is(err, context.Canceled) {
-		f.Text, f.Hint = "interrupted", "look whether the change was made before you repeat it"
+		f.Text, f.Hint = "interrupted", "check whether the change was made before you repeat the command"
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		f.Hint = "give the certificate of the server or of its authority with --ca-file"
+		f.Hint = "set the certificate of the server, or of its CA, with --ca-file"
 	}
 	if strings.Contains(f.Text, "HTTP response to HTTPS client") {
-		f.Hint = "the server speaks http here, not https"
+		f.Hint = "the server uses http on this address, not https"
 	}
 	return f
 }
 
-// problem is what is wrong with one field of a request.
-type problem struct {
+// fieldError is an error in one field of a request.
+type fieldError struct {
 	Path    []any  `json:"path"`
 	Message string `json:"message"`
 }
 
-// String names the field and what is wrong with it. The place in a batch is left out: the commands send batches that
-// people do not see.
-func (p problem) String() string {
+// String returns the path of the field and the message. It leaves out the index in a batch, because users do not see
+// the batches that the commands send.
+func (p fieldError) String() string {
 	steps := p.Path
 	if len(steps) >= 2 && steps[0] == "changes" {
 		steps = steps[2:]
@@ -152,19 +157,19 @@ func (p problem) String() string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, ".")+": "+p.Message, ": ")
 }
 
-// apiError is a refusal in the API's words.
+// apiError is an error reply of the API.
 type apiError struct {
 	Status  int    `json:"-"`
 	Type    string `json:"type"`
 	Message string `json:"message"`
-	Detail  string `json:"detail"` // RFC 9457, by the MEC APIs
+	Detail  string `json:"detail"` // RFC 9457: the MEC APIs use it
 	Errors  struct {
-		Errors []problem `json:"errors"`
+		Errors []fieldError `json:"errors"`
 	} `json:"errors"`
 	RequestID string `json:"request_id"`
 }
 
-// Error is a sentence. What is said about fields is worth more than that something is wrong with them.
+// Error returns the messages of the fields if there are any, because they are more specific than the general message.
 func (e *apiError) Error() string {
 	var parts []string
 	for _, p := range e.Errors.Errors {
@@ -174,12 +179,12 @@ func (e *apiError) Error() string {
 		fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status)))
 }
 
-// refused words a reply that is not a success.
-func (c *client) refused(res *http.Response) error {
-	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // what there is of it
+// replyError returns the failure for a reply whose status is not 2xx.
+func (c *client) replyError(res *http.Response) error {
+	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // a partial body is better than none
 	e := &apiError{}
 	if json.Unmarshal(b, e) != nil {
-		// Doors that are not Designate's wrap their errors in one more object, or send a line of text.
+		// Only the Designate API has this form. Other APIs wrap the error in an object, or send a line of text.
 		e.Message = ""
 	}
 	var wrapped struct {
@@ -193,27 +198,28 @@ func (c *client) refused(res *http.Response) error {
 	switch {
 	case e.Status == http.StatusUnauthorized:
 		f.Text = "the server does not know this token, or it has expired or was revoked"
-		f.Hint = fmt.Sprintf("it was read from %s; give another one with --token-file or NAMEPLANE_TOKEN", c.tokenFrom)
+		f.Hint = fmt.Sprintf("the token was read from %s; set another one with --token-file or NAMEPLANE_TOKEN", c.tokenFrom)
 	case e.Status == http.StatusForbidden:
-		f.Hint = fmt.Sprintf("the token from %s may not do this; `nameplane token list` shows the roles", c.tokenFrom)
+		f.Hint = fmt.Sprintf("the token from %s lacks the permission; `nameplane token list` shows the roles", c.tokenFrom)
 	case strings.Contains(f.Text, "X-Designate-Edit-Managed-Records"):
-		f.Text, f.Hint = "these records were made by the server itself", "--edit-managed changes them all the same, for administrators"
+		f.Text = "the server manages these records itself"
+		f.Hint = "an administrator can change them with --edit-managed"
 	case e.Status == http.StatusPreconditionFailed:
-		f.Hint = "somebody changed it in the meantime; look at it again and repeat the command"
+		f.Hint = "another client changed the resource; read it again and repeat the command"
 	case e.Status == http.StatusTooManyRequests:
-		f.Hint = "wait a little and try again"
+		f.Hint = "wait and try again"
 	case e.Status >= 300 && e.Status <= 399:
 		f.Text = fmt.Sprintf("%s answered with a redirect to %q", c.base, res.Header.Get("Location"))
-		f.Hint = "give the final address with --server"
+		f.Hint = "set the final address with --server"
 	case e.Status == http.StatusServiceUnavailable:
-		f.Hint = "the server's log says more; is its disk full or read-only?"
+		f.Hint = "see the log of the server; is its disk full or read-only?"
 	case e.Status >= 500:
-		f.Hint = "the server's log says more, by request id " + e.RequestID
+		f.Hint = "see the log of the server for the request id " + e.RequestID
 	}
 	return f
 }
 
-// status is the HTTP status of a refusal; 0 for any other error.
+// status returns the HTTP status of an error reply, or 0 for any other error.
 func status(err error) int {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e.Status
@@ -221,8 +227,8 @@ func status(err error) int {
 	return 0
 }
 
-// pages calls fn with the items of each page of a list. Items stay as they came, so that `-o json` prints all that the
-// API says, fields of tomorrow included.
+// pages calls fn with the items of each page of a list. Items are not decoded: `-o json` prints every field of the
+// reply, including fields that this version does not know.
 func (c *client) pages(ctx context.Context, path, name string, fn func([]json.RawMessage) error) error {
 	for path != "" {
 		body := map[string]json.RawMessage{}
@@ -232,7 +238,7 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 		var items []json.RawMessage
 		var links struct{ Next string }
 		if err := json.Unmarshal(body[name], &items); err != nil {
-			return cli.Fail("is this address a nameplane server's?", "%s answered without %s", c.base, name)
+			return cli.Fail(notNameplane, "%s sent a reply without %s", c.base, name)
 		}
 		if raw, ok := body["links"]; ok {
 			if err := json.Unmarshal(raw, &links); err != nil {
@@ -244,14 +250,14 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 		}
 		next := nextPath(links.Next)
 		if next == path {
-			return cli.Fail("", "%s answered with a page that is followed by itself", c.base)
+			return cli.Fail("", "%s sent a page that links to itself as the next page", c.base)
 		}
 		path = next
 	}
 	return nil
 }
 
-// list prints a list of the API: as a table with this head, as JSON, or as the sentence none when it is empty.
+// list prints a list of the API as a table with the given head, or as JSON. An empty list is printed as the text none.
 func (c *client) list(cmd *cobra.Command, out cli.Format, path, name, none string, head []string,
 	rows func(json.RawMessage) ([][]string, error)) error {
 	l := cli.NewListing(cmd.OutOrStdout(), out, head...)
@@ -259,7 +265,7 @@ func (c *client) list(cmd *cobra.Command, out cli.Format, path, name, none strin
 	return l.End(err, none)
 }
 
-// sleep waits, or fails when ctx ends.
+// sleep waits for d. It returns an error if ctx ends first.
 func (c *client) sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -269,7 +275,8 @@ func (c *client) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// nextPath is the path and query of a link. Its host is left out: behind a proxy it may not be ours to reach.
+// nextPath returns the path and query of a link. It drops the host, because the client may not reach that host through
+// a proxy.
 func nextPath(link string) string {
 	u, err := url.Parse(link)
 	if err != nil || link == "" {

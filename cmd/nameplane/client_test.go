@@ -17,8 +17,8 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// TestRefusals shows replies and what people read of them.
-func TestRefusals(t *testing.T) {
+// TestReplyError checks the messages and hints for error replies.
+func TestReplyError(t *testing.T) {
 	tests := []struct {
 		name, body, location string
 		status, code         int
@@ -26,20 +26,28 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "fields", status: 400, code: cli.ExitError,
 			body: `{"code":400,"type":"invalid_object","message":"Provided object does not match schema",
-				"errors":{"errors":[{"path":["changes",0,"records",1],"message":"not an address"},{"path":["ttl"],"message":"too small"}]}}`,
+				"errors":{"errors":[{"path":["changes",0,"records",1],"message":"not an address"},
+				{"path":["ttl"],"message":"too small"}]}}`,
 			text: "records[1]: not an address; ttl: too small"},
-		{name: "message", status: 409, code: cli.ExitError, body: `{"message":"it exists at example.org."}`, text: "it exists at example.org."},
-		{name: "keystone", status: 400, code: cli.ExitError, body: `{"error":{"message":"the other form"}}`, text: "the other form"},
+		{name: "message", status: 409, code: cli.ExitError, body: `{"message":"it exists at example.org."}`,
+			text: "it exists at example.org."},
+		{name: "keystone", status: 400, code: cli.ExitError, body: `{"error":{"message":"the other form"}}`,
+			text: "the other form"},
 		{name: "no json", status: 404, code: cli.ExitError, body: `<html>`, text: "the server answered 404 Not Found"},
-		{name: "401", status: 401, code: cli.ExitError, body: `{"message":"x"}`, hint: "it was read from the test;",
+		{name: "401", status: 401, code: cli.ExitError, body: `{"message":"x"}`, hint: "the token was read from the test;",
 			text: "the server does not know this token, or it has expired or was revoked"},
-		{name: "403", status: 403, code: cli.ExitError, body: `{"message":"no"}`, text: "no", hint: "the token from the test may not do this"},
-		{name: "412", status: 412, code: cli.ExitError, body: `{"message":"changed"}`, text: "changed", hint: "somebody changed it"},
-		{name: "503", status: 503, code: cli.ExitError, body: `{"message":"disk full"}`, text: "disk full", hint: "the server's log says more"},
-		{name: "500", status: 500, code: cli.ExitError, body: `{"message":"oops","request_id":"req-1"}`, text: "oops", hint: "req-1"},
-		{name: "redirect", status: 302, code: cli.ExitError, location: "http://127.0.0.1:1/", hint: "give the final address",
+		{name: "403", status: 403, code: cli.ExitError, body: `{"message":"no"}`, text: "no",
+			hint: "the token from the test lacks the permission"},
+		{name: "412", status: 412, code: cli.ExitError, body: `{"message":"changed"}`, text: "changed",
+			hint: "another client changed the resource"},
+		{name: "503", status: 503, code: cli.ExitError, body: `{"message":"disk full"}`, text: "disk full",
+			hint: "see the log of the server"},
+		{name: "500", status: 500, code: cli.ExitError, body: `{"message":"oops","request_id":"req-1"}`, text: "oops",
+			hint: "req-1"},
+		{name: "redirect", status: 302, code: cli.ExitError, location: "http://127.0.0.1:1/", hint: "set the final address",
 			text: `answered with a redirect to "http://127.0.0.1:1/"`},
-		{name: "not ours", status: 200, code: cli.ExitError, body: `hello`, text: "answered something else than was expected", hint: "nameplane server"},
+		{name: "not nameplane", status: 200, code: cli.ExitError, body: `hello`, text: "sent an unexpected reply",
+			hint: "nameplane server"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,7 +70,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// clientOf is a client of a test server, made as the commands make theirs.
+// clientOf returns a client for a test server. It opens the client as the commands do.
 func clientOf(t *testing.T, s *httptest.Server) *client {
 	t.Helper()
 	conn := &connection{server: s.URL}
@@ -110,11 +118,11 @@ func TestHTTPS(t *testing.T) {
 
 	conn.caFile = "client_test.go"
 	if _, err = conn.open(t.Context()); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
-		t.Errorf("with a file that is no certificate: %v", err)
+		t.Errorf("with a file that is not a certificate: %v", err)
 	}
 }
 
-// TestPages follows links to the end, on our own address whatever host they name.
+// TestPages checks that the client follows links to the last page, and ignores the host of the links.
 func TestPages(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next := map[string]string{"": "a", "a": "b", "b": ""}[r.URL.Query().Get("marker")]
@@ -137,8 +145,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestDownloadCutOff: half a backup must not look like a whole one.
-func TestDownloadCutOff(t *testing.T) {
+// TestDownloadIncomplete checks that no file stays when a download ends early: an incomplete backup would be taken for
+// a complete one.
+func TestDownloadIncomplete(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(bytes.Repeat([]byte("x"), 1<<20))
 		panic(http.ErrAbortHandler)
@@ -154,15 +163,15 @@ func TestDownloadCutOff(t *testing.T) {
 		return c.download(req, w)
 	})
 	f, ok := errors.AsType[*cli.Failure](err)
-	if !ok || f.Code != cli.ExitUnknown || !strings.Contains(f.Text, "broke off after 1.0 MB") {
-		t.Errorf("err = %v, want that it broke off", err)
+	if !ok || f.Code != cli.ExitUnknown || !strings.Contains(f.Text, "ended after 1.0 MB") {
+		t.Errorf("err = %v, want an incomplete reply", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
 		t.Errorf("files left behind: %v, %v", left, err)
 	}
 }
 
-// TestWriteFile: a file that appears while another is written is not overwritten.
+// TestWriteFile checks that a file that another process creates during the write is overwritten only with force.
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write := func(text string, force bool, before func()) error {
@@ -175,7 +184,7 @@ func TestWriteFile(t *testing.T) {
 	}
 	other := func() { os.WriteFile(path, []byte("theirs"), 0o644) }
 	if err := write("ours", false, other); err == nil {
-		t.Error("a file that came in the meantime was overwritten")
+		t.Error("a file that was created in the meantime was overwritten")
 	}
 	if b, _ := os.ReadFile(path); string(b) != "theirs" {
 		t.Errorf("the file holds %q, want theirs", b)

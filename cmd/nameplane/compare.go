@@ -7,20 +7,24 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-const compareLong = `Compare what the authority says of a name with what recursive resolvers hold: who is
-current, who has an older answer or "does not exist", who filters, until when, and when
-everyone sees the new answer.
+const compareLong = `Compare the answers of recursive resolvers with those of the authoritative servers.
 
-The authority is asked first. Resolvers are not asked for a name that it does not have:
-that would make them remember that it does not exist. --force asks them all the same.
+The report shows which resolvers have the current answer, which still have an older
+answer or a cached "does not exist" and until when, which ones filter, and when all
+resolvers will have the new answer.
 
-A public address stands for many caches; several questions each show some of them.` + reportLong
+The authoritative servers are queried first. If they do not have the name, the resolvers
+are not queried, because they would cache that it does not exist. --force queries them
+anyway.
+
+A public resolver address has many caches behind it. Several queries to each address
+show some of them.` + reportLong
 
 func newCompareCommand() *cobra.Command {
 	l := &reportCommand{kind: explain.Compare}
 	c := &cobra.Command{
 		Use:   "compare NAME [TYPE]...",
-		Short: "Compare resolvers of the world with the authority",
+		Short: "Compare resolvers with the authoritative servers",
 		Long:  compareLong,
 		Example: `  nameplane compare www.example.com
   nameplane compare www.example.com AAAA --local

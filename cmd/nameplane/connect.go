@@ -23,10 +23,11 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// defaultServer returns the address of a server with the default configuration.
+// defaultServer returns the URL of a server with the default configuration.
 func defaultServer() string { return "http://" + config.Default().HTTP.Listen }
 
-// connection is where the server is and what to show it, from flags and environment.
+// connection holds the flags that say where the server is and which token to use. Empty fields fall back to the
+// environment and then to defaults.
 type connection struct {
 	server    string
 	tokenFile string
@@ -35,29 +36,31 @@ type connection struct {
 	project   string
 }
 
-// addFlags adds the flags of a connection to a command and those below it. They are not on the root, because `serve`
-// has no use for them.
+// addFlags adds the flags of a connection to a command and its subcommands. They are not on the root command, because
+// `serve` does not use them.
 func (c *connection) addFlags(cmd *cobra.Command) {
 	c.addServerFlags(cmd)
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.tokenFile, "token-file", "",
-		"`FILE` that holds the token (default: $NAMEPLANE_TOKEN, then admin.token in the data folder)")
-	f.StringVar(&c.data, "data", "", "data `DIR` of the server, for its admin.token (default $NAMEPLANE_DATA or ./data)")
+		"`FILE` that holds the token (default: $NAMEPLANE_TOKEN, then admin.token in the data directory)")
+	f.StringVar(&c.data, "data", "",
+		"data `DIR` of the server, which holds admin.token (default $NAMEPLANE_DATA or ./data)")
 }
 
-// addServerFlags adds the flags that say where the server is, for commands that need no token.
+// addServerFlags adds the flags for the address of the server. Commands that need no token use only these.
 func (c *connection) addServerFlags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.server, "server", "", "`URL` of the server (default $NAMEPLANE_SERVER or "+defaultServer()+")")
-	f.StringVar(&c.caFile, "ca-file", "", "PEM `FILE` of certificates to trust for https, instead of the system's")
+	f.StringVar(&c.caFile, "ca-file", "", "PEM `FILE` with certificates to trust for https instead of those of the system")
 }
 
-// addProjectFlag adds the flag to act for a project, for what projects own.
+// addProjectFlag adds --project to commands for resources that a project owns.
 func (c *connection) addProjectFlag(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&c.project, "project", "", "act for the project with this `ID` or name (administrators only)")
+	cmd.PersistentFlags().StringVar(&c.project, "project", "",
+		"act for the project with this `ID` or name (administrators only)")
 }
 
-// dial returns a client without a token. It sends nothing.
+// dial returns a client without a token. It does not connect yet.
 func (c *connection) dial() (*client, error) {
 	base, err := c.baseURL()
 	if err != nil {
@@ -77,7 +80,7 @@ func (c *connection) dial() (*client, error) {
 	}, nil
 }
 
-// open returns a client with a token. It sends nothing, unless the project was given by its name.
+// open returns a client with a token. It sends no request unless it must look up the id of a project by its name.
 func (c *connection) open(ctx context.Context) (*client, error) {
 	cl, err := c.dial()
 	if err != nil {
@@ -92,7 +95,7 @@ func (c *connection) open(ctx context.Context) (*client, error) {
 	return cl, err
 }
 
-// with returns the RunE of a command that talks to the server.
+// with returns the RunE of a command that needs a client.
 func (c *connection) with(run func(*cobra.Command, *client, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cl, err := c.open(cmd.Context())
@@ -103,6 +106,8 @@ func (c *connection) with(run func(*cobra.Command, *client, []string) error) fun
 	}
 }
 
+// baseURL returns the URL of the server. It refuses http to another host, because the token would be readable on the
+// network.
 func (c *connection) baseURL() (string, error) {
 	text, from := c.server, "--server"
 	if text == "" {
@@ -113,12 +118,14 @@ func (c *connection) baseURL() (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
-		return "", &cli.Failure{Code: cli.ExitUsage, Text: fmt.Sprintf("%s is %q, which is not the address of a server", from, text),
-			Hint: "it looks like " + defaultServer() + " or https://dns.example.org:8053"}
+		return "", &cli.Failure{Code: cli.ExitUsage,
+			Text: fmt.Sprintf("%s is %q, which is not the URL of a server", from, text),
+			Hint: "write it like " + defaultServer() + " or https://dns.example.org:8053"}
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		return "", &cli.Failure{Code: cli.ExitUsage, Text: fmt.Sprintf("%s is %s: the token would cross the network readable for all", from, text),
-			Hint: "use https://, with --ca-file when the certificate is your own"}
+		return "", &cli.Failure{Code: cli.ExitUsage,
+			Text: fmt.Sprintf("%s is %s: the token would be sent over the network without encryption", from, text),
+			Hint: "use https://, and --ca-file if the certificate is from your own CA"}
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -130,7 +137,7 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") // RFC 6761 §6.3
 }
 
-// token finds the token, and says where for the case that the server does not like it.
+// token returns the token and its source. Error messages name the source when the server rejects the token.
 func (c *connection) token() (token, from string, err error) {
 	if c.tokenFile == "" {
 		if t := strings.TrimSpace(os.Getenv("NAMEPLANE_TOKEN")); t != "" {
@@ -145,22 +152,24 @@ func (c *connection) token() (token, from string, err error) {
 	t := strings.TrimSpace(string(b))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.tokenFile == "":
-		return "", "", cli.Fail("give --token-file, set NAMEPLANE_TOKEN, or name the server's data folder with --data",
+		return "", "", cli.Fail("set --token-file, NAMEPLANE_TOKEN, or the data directory of the server with --data",
 			"no token: NAMEPLANE_TOKEN is not set and there is no file %s", file)
 	case err != nil:
-		return "", "", cli.Fail("whoever may manage the server may read this file; ask for a token of your own", "cannot read the token: %s", err)
+		return "", "", cli.Fail("only the operator of the server can read its admin token; ask an administrator for a token",
+			"cannot read the token: %s", err)
 	case t == "" || strings.ContainsAny(t, " \t\r\n") || len(t) > 4096:
-		return "", "", cli.Fail("the file holds a token (np_...) and nothing else", "%s does not hold a token", file)
+		return "", "", cli.Fail("the file must hold one token (np_...) and nothing else", "%s does not hold a token", file)
 	}
 	return t, file, nil
 }
 
+// transport returns the HTTP transport for the server, with the certificates of --ca-file.
 func (c *connection) transport() (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 2 * time.Minute, // an import waits for its turn behind others
+		ResponseHeaderTimeout: 2 * time.Minute, // an import may wait for other imports
 		ForceAttemptHTTP2:     true,
 	}
 	if c.caFile == "" {
@@ -172,7 +181,8 @@ func (c *connection) transport() (*http.Transport, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, cli.Fail("it begins with -----BEGIN CERTIFICATE-----", "--ca-file %s holds no certificate in PEM form", c.caFile)
+		return nil, cli.Fail("a PEM certificate begins with -----BEGIN CERTIFICATE-----",
+			"--ca-file %s holds no certificate in PEM format", c.caFile)
 	}
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return t, nil

@@ -16,11 +16,11 @@ func newHealthCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "health",
 		Short: "Report whether a server is ready",
-		Long: `Report whether a server answers queries and accepts changes. It needs no token, so it can
-be the health check of a container.
+		Long: `Report whether a server answers queries and accepts changes. The command needs no token,
+so it can be the health check of a container.
 
-Exit status 0: the server is ready. 2: it answers queries and refuses changes; the
-message says why. 3: it cannot be reached.`,
+Exit status: 0 the server is ready, 2 it answers queries but refuses changes and the
+message says why, 3 it cannot be reached.`,
 		Example: `  nameplane health
   nameplane health --server http://127.0.0.1:8053`,
 		Args: cli.Args(0, 0),

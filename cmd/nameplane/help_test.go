@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestHelp compares the help of every command with testdata/help, and sees to it that each says what it does and shows
-// how.
+// TestHelp compares the help of every command with testdata/help. It checks that each command has a description and an
+// example, and that the lines fit a terminal.
 func TestHelp(t *testing.T) {
 	root := newRootCommand()
 	seen := map[string]bool{}
@@ -28,7 +28,7 @@ func TestHelp(t *testing.T) {
 			}
 			for line := range strings.Lines(c.Long) {
 				if len(line) > 90 {
-					t.Errorf("a line of %d octets does not fit a terminal: %s", len(line), line)
+					t.Errorf("a line of %d bytes does not fit a terminal: %s", len(line), line)
 				}
 			}
 			var out bytes.Buffer
@@ -46,23 +46,22 @@ func TestHelp(t *testing.T) {
 	}
 	for _, f := range files {
 		if !seen[f.Name()] {
-			t.Errorf("testdata/help/%s is of no command", f.Name())
+			t.Errorf("testdata/help/%s belongs to no command", f.Name())
 		}
 	}
 }
 
-// TestFilePerCommand checks that the code of each command is in the file of its name: that of zone import in
-// zone_import.go.
+// TestFilePerCommand checks that each command has a file with its name: zone import is in zone_import.go.
 func TestFilePerCommand(t *testing.T) {
 	for _, c := range commandsOf(newRootCommand())[1:] {
 		file := strings.Join(strings.Fields(c.CommandPath())[1:], "_") + ".go"
 		if _, err := os.Stat(file); err != nil {
-			t.Errorf("%s is not in a file of its own: %v", c.CommandPath(), err)
+			t.Errorf("%s has no file of its own: %v", c.CommandPath(), err)
 		}
 	}
 }
 
-// commandsOf lists a command and those below it, but for the ones whose text is not ours to compare.
+// commandsOf returns a command and its subcommands without serve, whose help has no golden file.
 func commandsOf(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, sub := range c.Commands() {

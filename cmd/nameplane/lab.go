@@ -11,16 +11,17 @@ import (
 	"github.com/nameplane/nameplane/internal/lab"
 )
 
-const labLong = `Run an internet of your own, to try scan, analyze and compare in.
+const labLong = `Run a small internet on this machine, to try scan, analyze and compare.
 
-A lab has root servers, com, net, org and test, domains that are in order and one for
-nearly everything that can be wrong with a domain, registries that answer by RDAP and
-WHOIS, and caching resolvers, all at their famous addresses. It is on loopback addresses
-of this machine, needs no rights, and nothing leaves it: with --lab the commands that
-look at domains reach the lab or nothing.`
+A lab has root servers, the top-level domains com, net, org and test, correct domains,
+and a broken domain for nearly every problem that nameplane can find. It has registries
+with RDAP and WHOIS, and caching resolvers that appear at their well-known addresses.
+
+A lab uses loopback addresses and needs no privileges. With --lab, scan, analyze, compare
+and watch send packets only to the lab.`
 
 func newLabCommand() *cobra.Command {
-	c := cli.NewGroup("lab", "Run an internet of your own to try things in", labLong,
+	c := cli.NewGroup("lab", "Run a small internet on this machine", labLong,
 		`  nameplane lab up
   nameplane lab list
   nameplane scan --lab bad.com
@@ -29,22 +30,22 @@ func newLabCommand() *cobra.Command {
 	return c
 }
 
-// addLabDir adds --dir.
+// addLabDir adds --dir, the directory of the lab.
 func addLabDir(c *cobra.Command, dir *string) {
-	c.Flags().StringVar(dir, "dir", labDir, "`FOLDER` by which the other commands find the lab")
+	c.Flags().StringVar(dir, "dir", labDir, "`DIR` of the lab; the other commands find the lab by it")
 }
 
-// printDomains prints a row for each domain: those that are in order first, as the table begins with them.
+// printDomains prints a row for each domain in the order of the lab, which begins with the correct domains.
 func printDomains(w io.Writer, domains []lab.Domain, dir string) error {
 	t := cli.NewTable(w, "DOMAIN", "WHAT IS WRONG", "TRY")
 	for _, d := range domains {
-		t.Row(d.Name, cmp.Or(d.Wrong, "nothing"), inLab(d.Try, dir))
+		t.Row(d.Name, cmp.Or(d.Wrong, "nothing"), withLabFlag(d.Try, dir))
 	}
 	return t.Flush()
 }
 
-// inLab is a command line for the lab of a folder.
-func inLab(line, dir string) string {
+// withLabFlag adds --lab to a command line, for the lab in a directory.
+func withLabFlag(line, dir string) string {
 	flag := " --lab"
 	if dir != labDir {
 		flag += "=" + dir

@@ -9,16 +9,17 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-const labFlipLong = `Change the records of a name at all authorities for its zone, to watch caches follow. The
-TTL stays as it was, and the serial goes up. Without data the records are removed.
+const labFlipLong = `Change the records of a name on all authoritative servers of its zone, to see how caches
+follow. The TTL does not change, and the serial increases. Without data the records are
+removed.
 
-The resolvers of the lab go on with what they hold until it has run out.`
+The resolvers of the lab keep their cached answers until the TTL has expired.`
 
 func newLabFlip() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "flip NAME TYPE [DATA]...",
-		Short: "Change a record at the authorities of a lab",
+		Short: "Change a record on the servers of a lab",
 		Long:  labFlipLong,
 		Example: `  nameplane lab flip www.example.com A 93.184.10.99
   nameplane lab flip www.example.com TXT '"two words"'
@@ -27,7 +28,7 @@ func newLabFlip() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := dnsname.Parse(args[0])
 			if err != nil {
-				return cli.Usage(cmd, "%q is not a name: %s", args[0], err)
+				return cli.Usage(cmd, "%q is not a domain name: %s", args[0], err)
 			}
 			typ, err := parseType(args[1])
 			if err != nil {
@@ -41,7 +42,7 @@ func newLabFlip() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("nothing was changed: %w", err)
 			}
-			return cli.Say(cmd, "changed %s %s at %d servers", name, typ, n)
+			return cli.Say(cmd, "changed %s %s on %d servers", name, typ, n)
 		},
 	}
 	addLabDir(c, &dir)

@@ -8,15 +8,16 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-const labListLong = `Print the domains of the lab that is running, what is wrong with each, and a command to
-see it with. With -o json its root servers and their DS record, its resolvers, and where
-everything is are there, too.`
+const labListLong = `Print the domains of a running lab, the problem of each one, and a command that shows it.
+
+With -o json the output also has the root servers, the DS record of the root, the
+resolvers, and the loopback address of every simulated address.`
 
 func newLabList() *cobra.Command {
 	var dir string
 	var out cli.Format
 	c := &cobra.Command{
-		Use:   "list [--dir FOLDER]",
+		Use:   "list [--dir DIR]",
 		Short: "List the domains of a lab",
 		Long:  labListLong,
 		Example: `  nameplane lab list
@@ -28,7 +29,8 @@ func newLabList() *cobra.Command {
 				return err
 			}
 			if out.JSON() {
-				return cli.PrintJSON(cmd.OutOrStdout(), labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Addrs()})
+				reply := labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Addrs()}
+				return cli.PrintJSON(cmd.OutOrStdout(), reply)
 			}
 			return printDomains(cmd.OutOrStdout(), l.Domains, dir)
 		},
@@ -38,11 +40,11 @@ func newLabList() *cobra.Command {
 	return c
 }
 
-// labReply is a lab for programs.
+// labReply is the output of lab list -o json.
 type labReply struct {
 	Domains   []lab.Domain      `json:"domains"`
 	Hints     []iterate.Host    `json:"hints"`
 	Anchor    string            `json:"anchor"`
 	Resolvers []lab.Resolver    `json:"resolvers"`
-	Places    map[string]string `json:"places"` // where the famous addresses are
+	Addresses map[string]string `json:"places"` // loopback address by simulated address
 }

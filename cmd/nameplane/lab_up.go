@@ -10,17 +10,17 @@ import (
 	"github.com/nameplane/nameplane/internal/lab"
 )
 
-const labUpLong = `Start the lab and print what is in it. It runs until it is interrupted.
+const labUpLong = `Start a lab and print its domains. The lab runs until it is interrupted.
 
-All its DNS servers are on one port, each on an address of its own (127.53.0.1 and those
-that follow), so that dig and others can ask them; the file lab.json in its folder says
-which is where. The certificate of its authority is there, too: ca.pem.`
+All DNS servers of the lab use one port. Each has its own address, from 127.53.0.1 on, so
+that dig can query them. The file lab.json in the directory of the lab maps the simulated
+addresses to loopback addresses. The file ca.pem is the certificate of the lab's CA.`
 
 func newLabUp() *cobra.Command {
 	var dir string
 	var port uint16
 	c := &cobra.Command{
-		Use:   "up [--dir FOLDER]",
+		Use:   "up [--dir DIR]",
 		Short: "Start a lab",
 		Long:  labUpLong,
 		Example: `  nameplane lab up
@@ -41,29 +41,30 @@ func newLabUp() *cobra.Command {
 		},
 	}
 	addLabDir(c, &dir)
-	c.Flags().Uint16Var(&port, "port", labPort, "`PORT` of the DNS servers; 0: any that is free")
+	c.Flags().Uint16Var(&port, "port", labPort, "`PORT` of the DNS servers; 0: any free port")
 	return c
 }
 
-// labPort is free on most machines, and above those that need rights.
+// labPort is the default port. It is free on most machines, and ports above 1023 need no privileges.
 const labPort = 5310
 
-// startLab starts a lab, and knows what may keep it from starting.
+// startLab starts a lab and adds hints to the errors that users can fix.
 func startLab(ctx context.Context, o lab.Options) (*lab.Lab, error) {
 	l, err := lab.Start(ctx, o)
 	switch {
 	case errors.Is(err, lab.ErrRunning):
-		return nil, cli.Fail("use that one, or give another folder with --dir", "a lab is running in %s already", o.Dir)
+		return nil, cli.Fail("use that lab, or set another directory with --dir", "a lab is already running in %s", o.Dir)
 	case err != nil:
-		return nil, &cli.Failure{Code: cli.ExitError, Text: err.Error(), Hint: "--port 0 takes ports that are free", Err: err}
+		return nil, &cli.Failure{Code: cli.ExitError, Text: err.Error(), Hint: "--port 0 uses free ports", Err: err}
 	}
 	return l, nil
 }
 
-// announceLab prints what a lab has, and how to use it.
+// announceLab prints the domains of a lab and how to use it.
 func announceLab(cmd *cobra.Command, l *lab.Lab, dir string) error {
 	if err := printDomains(cmd.OutOrStdout(), l.Domains, dir); err != nil {
 		return err
 	}
-	return cli.Say(cmd, "The lab is up, with %d domains and %d resolvers. Try its commands in another terminal; Ctrl-C ends it.", len(l.Domains), len(l.Resolvers))
+	return cli.Say(cmd, "The lab is up, with %d domains and %d resolvers. "+
+		"Try the commands in another terminal. Stop the lab with Ctrl-C.", len(l.Domains), len(l.Resolvers))
 }

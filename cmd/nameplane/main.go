@@ -1,4 +1,8 @@
-// Command nameplane serves DNS zones, and manages them on a running server.
+// Command nameplane serves DNS zones, manages them on a running server, and explains why a domain does not work.
+//
+// Start with newRootCommand in main.go: it lists the commands. Each command has a file with its name: the code of
+// "nameplane zone import" is in zone_import.go. connect.go finds the server and the token, client.go sends the
+// requests, and report.go is the common part of scan, analyze and compare.
 package main
 
 import (
@@ -13,27 +17,27 @@ func main() {
 	os.Exit(cli.Main(newRootCommand(), os.Args[1:]))
 }
 
-const rootLong = `nameplane is a control plane for DNS names: an authoritative DNS server with a
-REST API, the command line to manage it, and tools that say why a domain does not work.
+const rootLong = `nameplane is a control plane for DNS names: an authoritative DNS server with a REST API,
+the command line to manage it, and tools that explain why a domain does not work.
 
-scan, analyze, compare, watch, resolvers, checks and lab need no server. Start one with
-"nameplane serve"; the other commands talk to it over HTTP, and find it and the token to
-show it like this:
+scan, analyze, compare, watch, resolvers, checks and lab need no nameplane server. The
+other commands send HTTP requests to a server that was started with "nameplane serve".
+They find the address of the server and the token as follows:
 
   server  --server URL, or NAMEPLANE_SERVER, or http://127.0.0.1:8053
   token   --token-file FILE, or NAMEPLANE_TOKEN, or the file admin.token in the
-          server's data folder: --data DIR, or NAMEPLANE_DATA, or ./data
+          server's data directory: --data DIR, or NAMEPLANE_DATA, or ./data
 
-Names may be given with or without their final dot. With -o json the commands
-print what the API returned, for programs.
+The final dot of a name is optional. With -o json the commands print the reply of the
+API, for programs.
 
 Exit status:
 
-  0  done
-  1  done, with a warning
-  2  failed: something was wrong, and nothing was changed; or a domain does not work
-  3  could not tell: the server was not reached, or did not answer in time
-  4  the command was not understood`
+  0  success
+  1  success with a warning
+  2  failure: the request was refused and nothing was changed, or a domain does not work
+  3  unknown: the server could not be reached, or did not answer in time
+  4  usage error: a wrong command, flag or argument`
 
 func newRootCommand() *cobra.Command {
 	root := cli.NewRoot("nameplane", "Serve DNS zones, manage them, and explain domains", rootLong,
@@ -44,6 +48,7 @@ func newRootCommand() *cobra.Command {
   nameplane analyze www.example.com`)
 	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newMecCommand(), newTokenCommand(),
 		newUserCommand(), newProjectCommand(), newBackupCommand(), newScrubCommand(), newHealthCommand(), newScanCommand(),
-		newAnalyzeCommand(), newCompareCommand(), newWatchCommand(), newChecksCommand(), newResolversCommand(), newLabCommand(), newVersionCommand())
+		newAnalyzeCommand(), newCompareCommand(), newWatchCommand(), newChecksCommand(), newResolversCommand(),
+		newLabCommand(), newVersionCommand())
 	return root
 }

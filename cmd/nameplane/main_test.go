@@ -25,14 +25,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the sessions in testdata/script. Besides nameplane itself they have
+// TestScript runs the scripts in testdata/script. A script can use nameplane and these commands:
 //
-//	serve [FLAG...]   start a server on $WORK/data; sets NAMEPLANE_SERVER and DNS_ADDR
-//	stop              end it in an orderly way
-//	query NAME TYPE   ask it, and print the status and the answers in order
-//	status N CMD...   run a command, which must end with this exit status
+//	serve [FLAG...]   start a server on $WORK/data; set NAMEPLANE_SERVER and DNS_ADDR
+//	stop              stop the server with SIGTERM
+//	query NAME TYPE   query the server; print the response code and the sorted answers
+//	status N CMD...   run a command; its exit status must be N
 //	lab [FLAG...]     start a lab in $WORK/lab
-//	serial VAR ZONE   put the serial of a zone into the environment
+//	serial VAR ZONE   set a variable of the environment to the serial of a zone
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -44,23 +44,24 @@ func TestScript(t *testing.T) {
 			"lab":    labCommand,
 		},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("NAMEPLANE_SERVER", "http://127.0.0.1:1") // never a server that happens to run here
-			e.Setenv("HTTP_PROXY", "http://127.0.0.1:1")       // nor one elsewhere, should a check fail that keeps us from it
+			e.Setenv("NAMEPLANE_SERVER", "http://127.0.0.1:1") // no other server of this machine
+			e.Setenv("HTTP_PROXY", "http://127.0.0.1:1")       // no server elsewhere, even if the check of the address fails
 			e.Setenv("TMPDIR", e.WorkDir)
-			e.Values["servers"] = &servers{}
+			e.Values["server"] = &scriptServer{}
 			return nil
 		},
 	})
 }
 
-// labCommand starts a lab, which ends with the script.
+// labCommand starts a lab that stops at the end of the script.
 func labCommand(ts *testscript.TestScript, _ bool, args []string) {
-	cmd := exec.Command(lookPath(ts, "nameplane"), append([]string{"lab", "up", "--port", "0", "--dir", ts.MkAbs("lab")}, args...)...)
+	args = append([]string{"lab", "up", "--port", "0", "--dir", ts.MkAbs("lab")}, args...)
+	cmd := exec.Command(findProgram(ts, "nameplane"), args...)
 	log, err := os.Create(ts.MkAbs("lab.log"))
 	ts.Check(err)
 	cmd.Stderr, cmd.Stdout = log, log
 	ts.Check(cmd.Start())
-	s := &servers{running: cmd}
+	s := &scriptServer{running: cmd}
 	ts.Defer(func() { s.stop() })
 	for range 400 {
 		if _, err := os.Stat(ts.MkAbs("lab/lab.json")); err == nil {
@@ -71,10 +72,10 @@ func labCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("the lab did not start\n%s", ts.ReadFile("lab.log"))
 }
 
-// servers is the server of a script, if one runs.
-type servers struct{ running *exec.Cmd }
+// scriptServer is the running server of a script. Its field is nil if none runs.
+type scriptServer struct{ running *exec.Cmd }
 
-func (s *servers) stop() error {
+func (s *scriptServer) stop() error {
 	if s.running == nil {
 		return nil
 	}
@@ -90,12 +91,12 @@ func serveCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("serve cannot be negated")
 	}
-	s := ts.Value("servers").(*servers)
+	s := ts.Value("server").(*scriptServer)
 	data := ts.MkAbs("data")
 	ready := filepath.Join(data, "addresses.json")
-	os.Remove(ready) // of a server before
+	os.Remove(ready) // written by an earlier server
 	args = append([]string{"serve", "--data", data, "--dns", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)
-	cmd := exec.Command(lookPath(ts, "nameplane"), args...)
+	cmd := exec.Command(findProgram(ts, "nameplane"), args...)
 	log, err := os.Create(ts.MkAbs("serve.log"))
 	ts.Check(err)
 	cmd.Stderr, cmd.Stdout = log, log
@@ -112,7 +113,7 @@ func serveCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func stopCommand(ts *testscript.TestScript, _ bool, _ []string) {
-	ts.Check(ts.Value("servers").(*servers).stop())
+	ts.Check(ts.Value("server").(*scriptServer).stop())
 }
 
 func statusCommand(ts *testscript.TestScript, _ bool, args []string) {
@@ -135,7 +136,8 @@ func serialCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], fmt.Sprint(z.Serial))
 }
 
-func lookPath(ts *testscript.TestScript, name string) string {
+// findProgram returns the path of a program in the PATH of the script.
+func findProgram(ts *testscript.TestScript, name string) string {
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
 		path := filepath.Join(dir, name)
 		if _, err := os.Stat(path); err == nil {
@@ -151,7 +153,7 @@ type readyFile struct {
 	HTTP string   `json:"http"`
 }
 
-// awaitAddresses waits for the file that a server writes when it is ready.
+// awaitAddresses waits for the file with addresses that a server writes when it is ready.
 func awaitAddresses(path string) (readyFile, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -169,7 +171,7 @@ func awaitAddresses(path string) (readyFile, error) {
 	}
 }
 
-// query is a small dig: the script's view of what is served.
+// query is the program behind the script command query.
 func query() {
 	name, typ := dns.Fqdn(os.Args[1]), dns.StringToType[os.Args[2]]
 	r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, typ), os.Getenv("DNS_ADDR"))

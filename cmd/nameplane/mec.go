@@ -12,13 +12,13 @@ import (
 
 const mecLong = `Manage the DNS rules of edge applications (ETSI MEC).
 
-A rule gives a name an address while it is ACTIVE, whoever owns the name's zone; an
-INACTIVE rule is kept and silent. Rules belong to an application instance, which is
-named with --app. Several applications may have rules for the same name when the
-addresses are the same, or when all of these rules say loadBalance.
+An ACTIVE rule gives a name an address, no matter who owns the zone of the name. An
+INACTIVE rule is stored but not served. Each rule belongs to the application instance
+that --app names. Several applications may have rules for the same name if the addresses
+are equal, or if all of these rules set loadBalance.
 
-The commands need a token of the platform or of an administrator. A change is on
-disk and served when the command returns.`
+The commands need a token with the role platform or admin. A change is stored on disk
+and served when the command returns.`
 
 func newMecCommand() *cobra.Command {
 	c := cli.NewGroup("mec", "Manage the DNS rules of edge applications", mecLong,
@@ -33,7 +33,7 @@ func newMecCommand() *cobra.Command {
 	return c
 }
 
-// ruleReply is a DNS rule as the API shows it.
+// ruleReply is a DNS rule in the format of the API.
 type ruleReply struct {
 	ID       string  `json:"dnsRuleId"`
 	Domain   string  `json:"domainName"`
@@ -47,7 +47,7 @@ type ruleReply struct {
 	Grant    string  `json:"grantedDomain,omitempty"`
 }
 
-// cells are the columns of a table of rules, after that of the application.
+// cells returns the columns of a rule in a table, without the application in the first column.
 func (r ruleReply) cells() []string {
 	ttl := ""
 	if r.TTL != nil {
@@ -60,7 +60,7 @@ func (r ruleReply) cells() []string {
 	return []string{r.ID, state, r.Domain, ttl, r.Addr}
 }
 
-// appFlag adds --app. It must be given where required says so.
+// appFlag adds --app. The help text names a default unless the flag is required.
 func appFlag(c *cobra.Command, app *string, required bool) {
 	text := "`ID` of the application instance"
 	if !required {
@@ -69,19 +69,19 @@ func appFlag(c *cobra.Command, app *string, required bool) {
 	c.Flags().StringVar(app, "app", "", text)
 }
 
-// needApp is an error unless --app was given.
-func needApp(c *cobra.Command, app string) error {
+// requireApp returns an error if --app is missing.
+func requireApp(c *cobra.Command, app string) error {
 	if app == "" {
-		return cli.Usage(c, "--app is missing: the id of the application instance")
+		return cli.Usage(c, "--app is missing: set it to the id of the application instance")
 	}
 	return nil
 }
 
-// withApp is conn.with for a command that needs --app.
+// withApp is conn.with for a command that requires --app.
 func withApp(conn *connection, app *string,
 	run func(*cobra.Command, *client, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := needApp(cmd, *app); err != nil {
+		if err := requireApp(cmd, *app); err != nil {
 			return err
 		}
 		return conn.with(run)(cmd, args)
@@ -103,7 +103,7 @@ func printRules(cmd *cobra.Command, out cli.Format, app string, items []json.Raw
 	return l.End(err, "no rules")
 }
 
-// ruleRows makes the rows of a table of rules.
+// ruleRows returns a function that converts a rule of an application to a table row.
 func ruleRows(app string) func(json.RawMessage) ([][]string, error) {
 	return func(item json.RawMessage) ([][]string, error) {
 		var r ruleReply

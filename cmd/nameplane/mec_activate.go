@@ -15,16 +15,16 @@ func newMecActivate(conn *connection) *cobra.Command {
 	return newMecState(conn, "activate", "ACTIVE")
 }
 
-// newMecState returns the command that sets rules to a state.
+// newMecState returns the command that sets the state of rules: activate or deactivate.
 func newMecState(conn *connection, verb, state string) *cobra.Command {
 	var out cli.Format
 	var app string
-	what := map[string]string{"ACTIVE": "answered", "INACTIVE": "kept and silent"}[state]
+	effect := map[string]string{"ACTIVE": "served", "INACTIVE": "stored but not served"}[state]
 	c := &cobra.Command{
 		Use:   verb + " --app ID [RULE]",
 		Short: strings.ToUpper(verb[:1]) + verb[1:] + " rules of an application",
-		Long: fmt.Sprintf(`Make a rule %s, or all rules of the application in one step when none is named:
-from then on they are %s.`, state, what),
+		Long: fmt.Sprintf(`Set a rule, or all rules of the application in one step if RULE is missing, to %s.
+The rules are then %s.`, state, effect),
 		Example: fmt.Sprintf(`  nameplane mec %[1]s --app game-1 rule1
   nameplane mec %[1]s --app game-1`, verb),
 		Args: cli.Args(0, 1),

@@ -13,13 +13,13 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 )
 
-const mecApplyLong = `Make the rules of an application descriptor (ETSI MEC 010-2) the rules of an
-application instance: those of its appDNSRule are created or changed, others that the
-instance has are deleted. All of it is one change, or none of it.
+const mecApplyLong = `Apply the DNS rules of an application descriptor (ETSI MEC 010-2) to an application
+instance. The rules of appDNSRule are created or changed, and all other rules of the
+instance are deleted. The change is atomic.
 
-FILE is JSON or YAML; - is standard input. What the descriptor says besides
-appDNSRule is not looked at. A descriptor has no state: new rules are ACTIVE, and
-those that are there stay as they are. With --inactive all of them are INACTIVE.`
+FILE is JSON or YAML; - is standard input. Other parts of the descriptor are ignored. A
+descriptor has no states: new rules become ACTIVE, and existing rules keep their state.
+With --inactive all rules become INACTIVE.`
 
 func newMecApply(conn *connection) *cobra.Command {
 	var out cli.Format
@@ -33,7 +33,7 @@ func newMecApply(conn *connection) *cobra.Command {
   nameplane mec apply appd.json --app game-1 --inactive`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := needApp(cmd, app); err != nil {
+			if err := requireApp(cmd, app); err != nil {
 				return err
 			}
 			rules, err := readDescriptor(cmd, args[0])
@@ -58,11 +58,11 @@ func newMecApply(conn *connection) *cobra.Command {
 	}
 	out.AddFlag(c)
 	appFlag(c, &app, true)
-	c.Flags().BoolVar(&inactive, "inactive", false, "have all rules INACTIVE afterwards")
+	c.Flags().BoolVar(&inactive, "inactive", false, "set all rules to INACTIVE")
 	return c
 }
 
-// readDescriptor reads the rules of a descriptor.
+// readDescriptor reads the rules of the descriptor in a file, or on standard input if path is "-".
 func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
 	var in io.Reader = cmd.InOrStdin()
 	if path != "-" {

@@ -13,8 +13,8 @@ func newMecDelete(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "delete --app ID RULE...",
 		Short: "Delete rules of an application",
-		Long: `Delete rules of an application, one after the other. The name of an ACTIVE rule is
-not answered any more, unless another application has a rule for it as well.`,
+		Long: `Delete rules of an application, one after the other. The server stops answering for the
+name of a deleted rule, unless another application has an ACTIVE rule for it.`,
 		Example: `  nameplane mec delete --app game-1 rule1 rule2`,
 		Args:    cli.Args(1, -1),
 		RunE: withApp(conn, &app, func(cmd *cobra.Command, cl *client, args []string) error {

@@ -15,12 +15,12 @@ func newMecList(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [--app ID]",
 		Short: "List the rules of applications",
-		Long: `List the rules of one application instance, or of all of them. A rule without a TTL
-never expires, and is served with a TTL of 30 seconds. A rule whose name is in a zone
-of this server is silenced by it: kept, and not answered while the zone is there.
+		Long: `List the rules of one application instance, or of all instances. A rule without a TTL
+never expires, and is served with a TTL of 30 seconds. A zone of this server silences
+the rules for names in the zone: they are stored but not served while the zone exists.
 
-With -o json and --app the output is an array of rules as MEC 011 describes them.
-Without --app it is an array of applications, each with its rules.`,
+With -o json and --app the output is an array of rules in the format of ETSI MEC 011.
+Without --app it is an array of applications with their rules.`,
 		Example: `  nameplane mec list
   nameplane mec list --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f -o json`,
 		Args: cli.Args(0, 0),
@@ -46,7 +46,7 @@ type appReply struct {
 	Rules []json.RawMessage `json:"dnsRules"`
 }
 
-// appRows makes the rows of a table of rules from an application.
+// appRows converts an application to table rows, one for each rule.
 func appRows(item json.RawMessage) ([][]string, error) {
 	var a appReply
 	if err := json.Unmarshal(item, &a); err != nil {

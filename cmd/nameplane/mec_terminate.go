@@ -13,8 +13,8 @@ func newMecTerminate(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "terminate --app ID",
 		Short: "Remove an application with all its rules",
-		Long: `Remove everything of an application instance that has ended: its rules, its
-subscriptions and its tasks, in one step. Its tokens are revoked.`,
+		Long: `Remove an application instance that has ended: its rules, subscriptions and tasks, in
+one step. The tokens of the instance are revoked.`,
 		Example: `  nameplane mec terminate --app game-1`,
 		Args:    cli.Args(0, 0),
 		RunE: withApp(conn, &app, func(cmd *cobra.Command, cl *client, _ []string) error {

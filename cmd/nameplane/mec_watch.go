@@ -16,49 +16,49 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-const mecWatchLong = `Print changes of rules as they happen, one per line, until interrupted. When the
-connection is lost it is made again, and nothing that happened meanwhile is missed.
+const mecWatchLong = `Print changes of rules as they happen, one per line, until interrupted. If the
+connection is lost, the command reconnects and prints the changes that it missed.
 
-With -o json each line is a DnsRuleChangeNotification. Its sequence, given to --after
-another time, goes on behind it: the server keeps the newest 10,000 changes.`
+With -o json each line is a DnsRuleChangeNotification. To continue later, pass its
+sequence to --after. The server keeps the newest 10,000 changes.`
 
 func newMecWatch(conn *connection) *cobra.Command {
 	var out cli.Format
-	w := &watch{}
+	w := &ruleWatch{}
 	c := &cobra.Command{
 		Use:   "watch [--app ID]",
-		Short: "Watch rules change",
+		Short: "Watch changes of rules",
 		Long:  mecWatchLong,
 		Example: `  nameplane mec watch
   nameplane mec watch --app game-1 --after 1041 -o json`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if w.count < 0 {
-				return cli.Usage(cmd, "--count is %d", w.count)
+				return cli.Usage(cmd, "--count %d: must be 0 or more", w.count)
 			}
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			// The stream has no time limit except for silence.
 			w.cmd, w.out, w.client = cmd, out, cl
 			return w.run(cmd.Context())
 		},
 	}
 	out.AddFlag(c)
 	appFlag(c, &w.app, false)
-	c.Flags().StringVar(&w.after, "after", "", "begin behind the change with this `SEQUENCE` (default: with the next one)")
-	c.Flags().IntVar(&w.count, "count", 0, "end after this `NUMBER` of changes (default: never)")
+	c.Flags().StringVar(&w.after, "after", "",
+		"print the changes after this `SEQUENCE` number (default: new changes only)")
+	c.Flags().IntVar(&w.count, "count", 0, "stop after this `NUMBER` of changes (default: never)")
 	return c
 }
 
-// watch is a stream of changes, over as many connections as it takes.
-type watch struct {
+// ruleWatch prints a stream of changes. It reconnects when a connection ends.
+type ruleWatch struct {
 	cmd    *cobra.Command
 	client *client
 	out    cli.Format
 	app    string
-	after  string // the last change that was seen
+	after  string // sequence number of the last change that was printed
 	count  int
 	seen   int
 }
@@ -74,17 +74,17 @@ type changeReply struct {
 }
 
 const (
-	watchSilence = time.Minute // the server says something every quarter of it
-	watchPause   = time.Second
+	watchSilence = time.Minute // reconnect after this time without data; the server sends data every 15 s
+	watchPause   = time.Second // between two connections
 )
 
-// run connects again when the server ends a stream. The first connection must succeed; later ones may take their time,
-// for a server that restarts.
-func (w *watch) run(ctx context.Context) error {
+// run reconnects when the server ends a stream. The first connection must succeed. Later ones are tried until they
+// succeed, because the server may be restarting.
+func (w *ruleWatch) run(ctx context.Context) error {
 	for first := true; ; first = false {
 		err := w.connect(ctx)
 		if ctx.Err() != nil || w.count > 0 && w.seen == w.count {
-			return nil // as the person wanted
+			return nil // interrupted, or --count is reached
 		}
 		if err != nil && (first || status(err) != 0 && status(err) < 500 && status(err) != http.StatusTooManyRequests) {
 			return err
@@ -97,8 +97,8 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// connect reads one stream to its end.
-func (w *watch) connect(ctx context.Context) error {
+// connect prints the changes of one connection until it ends. The stream has no time limit other than watchSilence.
+func (w *ruleWatch) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	path := "/mep/config/events"
@@ -145,19 +145,20 @@ func (w *watch) connect(ctx context.Context) error {
 	return lines.Err()
 }
 
-// print shows one event.
-func (w *watch) print(event, data string) error {
+// print prints one event of the stream.
+func (w *ruleWatch) print(event, data string) error {
 	if event == "gap" {
 		var gap struct{ Oldest uint64 }
 		if err := json.Unmarshal([]byte(data), &gap); err != nil {
 			return err
 		}
-		fmt.Fprintf(w.cmd.ErrOrStderr(), "nameplane: changes before %s are no longer kept and were missed\n", strconv.FormatUint(gap.Oldest, 10))
+		fmt.Fprintf(w.cmd.ErrOrStderr(), "nameplane: changes before %s were missed: the server no longer keeps them\n",
+			strconv.FormatUint(gap.Oldest, 10))
 		return nil
 	}
 	var c changeReply
 	if err := json.Unmarshal([]byte(data), &c); err != nil {
-		return cli.Fail("is this address a nameplane server's?", "%s sent something else than a change: %s", w.client.base, err)
+		return cli.Fail(notNameplane, "%s sent an event that is not a change: %s", w.client.base, err)
 	}
 	if w.app != "" && c.App != w.app {
 		return nil

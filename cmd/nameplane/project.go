@@ -6,9 +6,11 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+const projectLong = `A project owns zones. Each token and each user acts for one project and sees only its
+zones; the role admin may act for all projects. These commands need the role admin.`
+
 func newProjectCommand() *cobra.Command {
-	c := cli.NewGroup("project", "Manage projects", `Projects own zones. Tokens and users act for one project and see its zones only; those
-with the role admin may act for all. These commands need that role.`,
+	c := cli.NewGroup("project", "Manage projects", projectLong,
 		`  nameplane project create web --description "the web team"
   nameplane token create web-ci --project web
   nameplane zone create example.org --project web`)

@@ -12,7 +12,7 @@ func newProjectCreate(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create a project",
-		Long:    `Create a project. It has no zones, users or tokens yet.`,
+		Long:    `Create a project without zones, users or tokens.`,
 		Example: `  nameplane project create web --description "the web team"`,
 		Args:    cli.Args(1, 1),
 		RunE: conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
@@ -25,6 +25,6 @@ func newProjectCreate(conn *connection) *cobra.Command {
 		}),
 	}
 	out.AddFlag(c)
-	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")
+	c.Flags().StringVar(&description, "description", "", "`TEXT` that describes the project")
 	return c
 }

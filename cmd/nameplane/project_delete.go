@@ -4,9 +4,10 @@ import "github.com/spf13/cobra"
 
 func newProjectDelete(conn *connection) *cobra.Command {
 	return newDeleteCommand(conn, &cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Delete a project",
-		Long:    `Delete a project, given by name or id. It must not own zones, users or valid tokens.`,
+		Use:   "delete NAME",
+		Short: "Delete a project",
+		Long: `Delete a project by name or id. A project with zones, users or valid tokens cannot be
+deleted.`,
 		Example: `  nameplane project delete web`,
 	}, "projects", "deleted")
 }

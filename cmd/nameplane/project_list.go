@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newProjectList(conn *connection) *cobra.Command {
 	return newListCommand(conn, &cobra.Command{
 		Short:   "List projects",
-		Long:    `List all projects by name.`,
+		Long:    `List all projects, sorted by name.`,
 		Example: `  nameplane project list`,
 	}, "projects", []string{"ID", "NAME", "DESCRIPTION", "CREATED"},
 		func(a account) []string {

@@ -13,9 +13,11 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
+const recordLong = `A record set is all records with one name and type. They have one TTL and are changed
+together. A change is stored on disk and served when the command returns.`
+
 func newRecordCommand() *cobra.Command {
-	c := cli.NewGroup("record", "Manage the records of a zone", `Records come in sets: all records of one name and type, which share a TTL and are
-changed together. A change is on disk and served when the command returns.`,
+	c := cli.NewGroup("record", "Manage the records of a zone", recordLong,
 		`  nameplane record set example.org www A 192.0.2.1 192.0.2.2 --ttl 300
   nameplane record list example.org
   nameplane record delete example.org www`)
@@ -26,7 +28,7 @@ changed together. A change is on disk and served when the command returns.`,
 	return c
 }
 
-// setReply is as much of a record set as the command line speaks of.
+// setReply holds the fields of a record set that the command line uses.
 type setReply struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name"`
@@ -37,19 +39,20 @@ type setReply struct {
 	Alias   aliasReply `json:"alias"`
 }
 
-// findSets returns the record sets of a name; typ may be empty.
-func (c *client) findSets(ctx context.Context, z zoneReply, name dnsname.Name, typ string) (sets []setReply, err error) {
+// findSets returns the record sets of a name: all of them, or the one with type typ if that is not empty.
+func (c *client) findSets(ctx context.Context, z zoneReply, name dnsname.Name, typ string) ([]setReply, error) {
+	var sets []setReply
 	q := url.Values{"name": {name.String()}, "limit": {"1000"}}
 	if typ != "" {
 		q.Set("type", typ)
 	}
-	err = c.pages(ctx, "/v2/zones/"+z.ID+"/recordsets?"+q.Encode(), "recordsets", func(items []json.RawMessage) error {
+	err := c.pages(ctx, "/v2/zones/"+z.ID+"/recordsets?"+q.Encode(), "recordsets", func(items []json.RawMessage) error {
 		for _, item := range items {
 			var s setReply
 			if err := json.Unmarshal(item, &s); err != nil {
 				return err
 			}
-			if s.Name == name.String() { // the filter may be a pattern: *.example.org.
+			if s.Name == name.String() { // the API takes *.example.org. for a pattern
 				sets = append(sets, s)
 			}
 		}
@@ -58,7 +61,7 @@ func (c *client) findSets(ctx context.Context, z zoneReply, name dnsname.Name, t
 	return sets, err
 }
 
-// setChange is one step of an atomic batch.
+// setChange is one change of an atomic batch.
 type setChange struct {
 	Action      string   `json:"action"`
 	Name        string   `json:"name"`
@@ -68,7 +71,7 @@ type setChange struct {
 	Description *string  `json:"description,omitempty"`
 }
 
-// change makes all changes to a zone, or none, and prints them. verb is what became of the record sets.
+// change applies all changes to a zone, or none, and prints the record sets. verb says what was done to them.
 func (c *client) change(cmd *cobra.Command, out cli.Format, z zoneReply, verb string, changes ...setChange) error {
 	var reply json.RawMessage
 	in := map[string]any{"changes": changes}
@@ -95,7 +98,8 @@ func (c *client) change(cmd *cobra.Command, out cli.Format, z zoneReply, verb st
 	return err
 }
 
-// openOwner is openZone for a record of the zone as well. A name that is not in it is refused before anything is asked.
+// openOwner is openZone for commands that also have the owner name of a record. It refuses a name outside of the zone
+// before it sends a request.
 func (c *connection) openOwner(ctx context.Context, zoneArg, nameArg string) (*client, zoneReply, dnsname.Name, error) {
 	zoneName, err := parseZone(zoneArg)
 	if err != nil {

@@ -15,10 +15,11 @@ func newRecordDelete(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "delete ZONE NAME [TYPE]",
 		Short: "Delete the records of a name",
-		Long: `Delete the records of a name, or only those of one type, in one atomic step. Names
-below it stay. At the zone itself, @, the SOA and NS records stay: they make the zone.
+		Long: `Delete the records of a name, or only those of one type, in one atomic step. The command
+keeps names below it. At the apex of the zone, @, it keeps the SOA and NS records, which
+every zone needs.
 
-NAME is relative to the zone, or whole.`,
+NAME is relative to the zone, or fully qualified.`,
 		Example: `  nameplane record delete example.org www
   nameplane record delete example.org @ MX`,
 		Args: cli.Args(2, 3),
@@ -35,7 +36,7 @@ NAME is relative to the zone, or whole.`,
 			if err != nil {
 				return err
 			}
-			cl.managed = managed
+			cl.editManaged = managed
 			changes, err := cl.deletions(cmd.Context(), z, name, typ)
 			if err != nil {
 				return err
@@ -48,13 +49,13 @@ NAME is relative to the zone, or whole.`,
 	return c
 }
 
-// deletions are the changes that delete the sets of a name.
+// deletions returns the changes that delete the record sets of a name.
 func (c *client) deletions(ctx context.Context, z zoneReply, name dnsname.Name, typ string) ([]setChange, error) {
 	sets, err := c.findSets(ctx, z, name, typ)
 	var changes []setChange
 	for _, s := range sets {
-		makesZone := s.Name == z.Name && (s.Type == "SOA" || s.Type == "NS")
-		if typ != "" || !makesZone {
+		required := s.Name == z.Name && (s.Type == "SOA" || s.Type == "NS")
+		if typ != "" || !required {
 			changes = append(changes, setChange{Action: "delete", Name: s.Name, Type: s.Type})
 		}
 	}
@@ -63,12 +64,13 @@ func (c *client) deletions(ctx context.Context, z zoneReply, name dnsname.Name, 
 		if typ != "" {
 			what += " of type " + typ
 		}
-		err = cli.Fail("`nameplane record list "+z.Name+"` shows what there is", "%s has no %s to delete", name, what)
+		err = cli.Fail("`nameplane record list "+z.Name+"` shows the records", "%s has no %s to delete", name, what)
 	}
 	return changes, err
 }
 
-// addManagedFlag adds the flag for records that the server made itself.
+// addManagedFlag adds --edit-managed, which allows changes to records that the server manages itself.
 func addManagedFlag(c *cobra.Command, managed *bool) {
-	c.Flags().BoolVar(managed, "edit-managed", false, "change records that the server made itself too: the zone's NS set")
+	c.Flags().BoolVar(managed, "edit-managed", false,
+		"allow changes to the records that the server manages itself: the NS set of the zone")
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-const recordFlattenLong = `Look the target of an ALIAS up now, instead of when its TTL is over, and show what
-became of it. The addresses that are served change only if the target's have.
+const recordFlattenLong = `Look up the target of an ALIAS now instead of at the end of its TTL, and show the result.
+The served addresses change only if the addresses of the target have changed.
 
-Somebody who asks too often is told to wait. NAME is relative to the zone, or whole;
-@ is the zone itself. The exit code is 0 when the ALIAS is ACTIVE, 1 when it is STALE,
-and 2 when it has the status ERROR.`
+The server refuses requests that come too often. NAME is relative to the zone, or fully
+qualified; @ is the zone itself.
+
+Exit status: 0 the ALIAS is ACTIVE, 1 it is STALE, 2 it has the status ERROR.`
 
 func newRecordFlatten(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{
 		Use:   "flatten ZONE NAME",
-		Short: "Look the target of an ALIAS up now",
+		Short: "Look up the target of an ALIAS now",
 		Long:  recordFlattenLong,
 		Example: `  nameplane record flatten example.org @
   nameplane record flatten example.org www -o json | jq .alias`,
@@ -39,7 +40,7 @@ func newRecordFlatten(conn *connection) *cobra.Command {
 				return err
 			}
 			if len(sets) == 0 {
-				return cli.Fail("`nameplane record list "+z.Name+" --type ALIAS` shows what there is", "%s has no ALIAS", name)
+				return cli.Fail("`nameplane record list "+z.Name+" --type ALIAS` shows all of them", "%s has no ALIAS", name)
 			}
 			path := "/v2/zones/" + z.ID + "/recordsets/" + sets[0].ID
 			if err := cl.call(cmd.Context(), http.MethodPost, path+"/tasks/flatten", nil, nil); err != nil {
@@ -74,8 +75,9 @@ type aliasFamily struct {
 	NextAttempt string   `json:"next_attempt"`
 }
 
-// awaitAlias waits a while for a lookup that was asked for: until the ALIAS is not PENDING, and its next attempt is not
-// the one that was due.
+// awaitAlias waits for the requested lookup and returns the record set. The lookup is complete when the status is not
+// PENDING and the time of the next attempt has changed. After 0.6 s
+// awaitAlias returns the latest reply anyway.
 func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessage, err error) {
 	due := ""
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
@@ -99,7 +101,7 @@ func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessa
 	}
 }
 
-// printAlias prints the status of an ALIAS for people.
+// printAlias prints the status of an ALIAS as text, and returns an error if it is not ACTIVE.
 func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
 	var s setReply
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -122,9 +124,11 @@ func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
 	}
 	switch s.Status {
 	case "STALE":
-		return &cli.Failure{Code: cli.ExitWarning, Text: "the addresses are those of the last lookup that succeeded", Hint: s.Alias.Detail}
+		return &cli.Failure{Code: cli.ExitWarning, Hint: s.Alias.Detail,
+			Text: "the served addresses are from the last successful lookup"}
 	case "ERROR":
-		return cli.Fail("", "%s: %s; the names on the way: %s", s.Alias.Cause, s.Alias.Detail, strings.Join(s.Alias.Chain, " -> "))
+		return cli.Fail("", "%s: %s; the chain of names: %s", s.Alias.Cause, s.Alias.Detail,
+			strings.Join(s.Alias.Chain, " -> "))
 	}
 	return nil
 }

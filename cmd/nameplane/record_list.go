@@ -16,10 +16,10 @@ func newRecordList(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list ZONE",
 		Short: "List the records of a zone",
-		Long: `List the records of a zone, in the order of their names, one per line. Records that
-have no TTL of their own are shown with the zone's.
+		Long: `List the records of a zone, sorted by name, one per line. Records without their own TTL
+are shown with the TTL of the zone.
 
-With -o json the output is an array of record sets as the API describes them.`,
+With -o json the output is an array of record sets in the format of the API.`,
 		Example: `  nameplane record list example.org
   nameplane record list example.org --name www
   nameplane record list example.org --type MX -o json | jq -r '.[].records[]'`,
@@ -39,11 +39,13 @@ With -o json the output is an array of record sets as the API describes them.`,
 		},
 	}
 	out.AddFlag(c)
-	c.Flags().StringVar(&name, "name", "", "only records of this `NAME`: whole, relative to the zone, or @")
-	c.Flags().StringVar(&typ, "type", "", "only records of this `TYPE`")
+	c.Flags().StringVar(&name, "name", "",
+		"list only the records of this `NAME`: relative to the zone, fully qualified, or @")
+	c.Flags().StringVar(&typ, "type", "", "list only the records of this `TYPE`")
 	return c
 }
 
+// recordQuery returns the query parameters for a list of records, filtered by name and type if they are not empty.
 func recordQuery(zoneArg, name, typ string) (url.Values, error) {
 	q := url.Values{"limit": {"1000"}, "sort_key": {"name"}}
 	if typ != "" {
@@ -67,6 +69,7 @@ func recordQuery(zoneArg, name, typ string) (url.Values, error) {
 	return q, nil
 }
 
+// recordRows converts a record set to table rows, one for each record.
 func recordRows(item json.RawMessage, zoneTTL uint32) ([][]string, error) {
 	var s setReply
 	if err := json.Unmarshal(item, &s); err != nil {

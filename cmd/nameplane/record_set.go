@@ -7,19 +7,20 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-const recordSetLong = `Set the records of a name and type: DATA is all there is of them afterwards, whether
-there were other records before or none. The change is atomic, on disk and served
-when the command returns. Setting what is there already changes nothing.
+const recordSetLong = `Set the records of a name and type. DATA replaces the existing records, if there are
+any. The change is atomic, and it is stored on disk and served when the command returns.
+Setting the same records again changes nothing.
 
-NAME is relative to the zone, or whole; @ is the zone itself. Each DATA is one record,
-written as in a zone file and as one argument: '10 mail.example.org.'. Names in it
-are whole names, and their final dot may be left out. The text of a TXT record may
-be given without quotes of its own.
+NAME is relative to the zone, or fully qualified; @ is the zone itself. Each DATA is one
+record in zone file syntax, as one argument: '10 mail.example.org.'. Names in DATA are
+fully qualified, and their final dot is optional. The quotes around the text of a TXT
+record are optional.
 
-An ALIAS stands for the addresses of another name, also where a CNAME cannot stand. They
-are looked up and served as A and AAAA records, and kept what they are.
+An ALIAS stands for the addresses of another name. Unlike a CNAME it may stand at the
+apex of a zone. The server looks up the addresses, serves them as A and AAAA records,
+and keeps them up to date.
 
-Without --ttl a new set has the zone's TTL, and one that was there keeps its own.`
+Without --ttl a new set uses the TTL of the zone, and an existing set keeps its TTL.`
 
 func newRecordSet(conn *connection) *cobra.Command {
 	var out cli.Format
@@ -47,7 +48,7 @@ func newRecordSet(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cl.managed = managed
+			cl.editManaged = managed
 			ch := setChange{Action: "upsert", Name: name.String(), Type: t.String(), Records: records}
 			if cmd.Flags().Changed("ttl") {
 				ch.TTL = &ttl
@@ -61,11 +62,11 @@ func newRecordSet(conn *connection) *cobra.Command {
 	out.AddFlag(c)
 	c.Flags().Uint32Var(&ttl, "ttl", 0, "TTL of the set in `SECONDS`")
 	addManagedFlag(c, &managed)
-	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")
+	c.Flags().StringVar(&description, "description", "", "`TEXT` that describes the record set")
 	return c
 }
 
-// recordArgs reads TYPE DATA...
+// recordArgs parses the arguments TYPE DATA...
 func recordArgs(zoneArg, typeArg string, dataArgs []string) (rr.Type, []string, error) {
 	z, err := parseZone(zoneArg)
 	if err != nil {

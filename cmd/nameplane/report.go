@@ -20,41 +20,44 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// reportCommand is what scan, analyze and compare share: they ask, or replay a record, and print a report.
+// reportCommand is the common part of scan, analyze and compare. They send queries, or replay a recording, and print a
+// report.
 type reportCommand struct {
 	kind   explain.Kind
 	source sourceFlags
 	out    string
 	all    bool
 	short  bool
-	failOn string
-	record string
-	replay string
+	failOn string // lowest severity with exit status 2
+	record string // file to write the Facts to
+	replay string // file to read the Facts from
 	quiet  bool
 }
 
 const reportLong = `
 
-Exit status: 0 all is well, 1 there are warnings, 2 it does not work, there are errors,
-or resolvers have older answers (--fail-on says from which severity on), 3 could not
-tell, 4 the command was not understood.
+Exit status: 0 no problem was found, 1 there are warnings, 2 it does not work, there are
+errors, or resolvers have older answers (--fail-on sets the severity), 3 unknown, 4 usage
+error.
 
-Addresses of IPv6, or IPv4, are not asked from a machine that has no route for them; the
+A machine without a route for IPv6 or IPv4 does not query servers over that protocol. The
 last line of the report says so.
 
-With --lab everything is asked in the synthetic internet of "nameplane lab up", and no
-packet leaves this machine. --record FILE keeps all that was asked and answered;
---replay FILE makes the same report of it again, without asking anybody.`
+With --lab all queries go to the simulated internet of "nameplane lab up", and no packet
+leaves this machine. --record FILE writes all queries and answers to a file. --replay
+FILE prints the same report from that file, without sending queries.`
 
 func (l *reportCommand) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVarP(&l.out, "output", "o", "text", "form of the output: "+strings.Join(report.Formats, ", ")+"; ics is the plan as a calendar")
+	f.StringVarP(&l.out, "output", "o", "text",
+		"output format: "+strings.Join(report.Formats, ", ")+"; ics is the plan as a calendar")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
-	f.BoolVar(&l.all, "all", false, "show checks that passed and all evidence, too")
-	f.BoolVar(&l.short, "short", false, "show the first line only")
-	f.StringVar(&l.failOn, "fail-on", "error", "exit with 2 from this `SEVERITY` on: critical, error, warning, notice or info")
-	f.StringVar(&l.record, "record", "", "write everything that was asked and answered to this `FILE`")
-	f.StringVar(&l.replay, "replay", "", "ask nobody: judge what --record wrote to this `FILE`")
+	f.BoolVar(&l.all, "all", false, "also show the checks that passed, and all evidence")
+	f.BoolVar(&l.short, "short", false, "show only the first line")
+	f.StringVar(&l.failOn, "fail-on", "error",
+		"exit with 2 for this `SEVERITY` or a higher one: critical, error, warning, notice or info")
+	f.StringVar(&l.record, "record", "", "write all queries and answers to this `FILE`")
+	f.StringVar(&l.replay, "replay", "", "send no queries: read the answers that --record wrote to this `FILE`")
 	f.BoolVarP(&l.quiet, "quiet", "q", false, "show no progress")
 	l.source.addFlags(c)
 }
@@ -62,19 +65,19 @@ func (l *reportCommand) addFlags(c *cobra.Command) {
 // check validates the flags before anything is sent.
 func (l *reportCommand) check(cmd *cobra.Command) error {
 	if !slices.Contains(report.Formats, l.out) {
-		return cli.Usage(cmd, "%q is not a form of output; there are %s", l.out, strings.Join(report.Formats, ", "))
+		return cli.Usage(cmd, "%q is not an output format; the formats are %s", l.out, strings.Join(report.Formats, ", "))
 	}
 	severities := []explain.Severity{explain.Critical, explain.Error, explain.Warning, explain.Notice, explain.Info}
 	if !slices.Contains(severities, explain.Severity(l.failOn)) {
-		return cli.Usage(cmd, "%q is not a severity; there are critical, error, warning, notice and info", l.failOn)
+		return cli.Usage(cmd, "%q is not a severity; the severities are critical, error, warning, notice and info", l.failOn)
 	}
 	if l.replay != "" && l.record != "" {
-		return cli.Usage(cmd, "--record and --replay exclude each other")
+		return cli.Usage(cmd, "--record and --replay cannot be used together")
 	}
 	return nil
 }
 
-// run prints the report of the arguments, and sets the exit status by it.
+// run prints the report for the arguments, and returns a Failure with the exit status of the report.
 func (l *reportCommand) run(cmd *cobra.Command, args []string) error {
 	if err := l.check(cmd); err != nil {
 		return err
@@ -93,9 +96,10 @@ func (l *reportCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// facts returns the Facts for the report, from queries or from a recording.
 func (l *reportCommand) facts(cmd *cobra.Command, args []string) (*explain.Facts, error) {
 	if l.replay != "" {
-		return l.recorded(cmd, args)
+		return l.loadRecording(cmd, args)
 	}
 	if len(args) == 0 {
 		return nil, cli.Usage(cmd, "a name is missing: %s", cmd.UseLine())
@@ -104,13 +108,13 @@ func (l *reportCommand) facts(cmd *cobra.Command, args []string) (*explain.Facts
 	if err != nil {
 		return nil, err
 	}
-	show := newSteps(cmd.ErrOrStderr(), l.quiet)
-	defer show.end()
+	progress := newProgressLine(cmd.ErrOrStderr(), l.quiet)
+	defer progress.end()
 	g, err := l.source.gatherer(cmd)
 	if err != nil {
 		return nil, err
 	}
-	g.Progress = show.event
+	g.Progress = progress.show
 	facts, err := source.Ask(cmd.Context(), g, l.kind, input, types)
 	if err != nil {
 		return nil, asUsage(cmd, err)
@@ -121,7 +125,7 @@ func (l *reportCommand) facts(cmd *cobra.Command, args []string) (*explain.Facts
 	return facts, writeFacts(l.record, facts)
 }
 
-// asUsage makes an error about the name or type a usage error.
+// asUsage converts an error about the name or type to a usage error.
 func asUsage(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*gather.InputError](err); ok {
 		return cli.Usage(cmd, "%s", e)
@@ -129,8 +133,8 @@ func asUsage(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// recorded reads a record. It refuses an argument that is not the name of the record.
-func (l *reportCommand) recorded(cmd *cobra.Command, args []string) (*explain.Facts, error) {
+// loadRecording reads the Facts of a recording. It refuses an argument that is not the name in the recording.
+func (l *reportCommand) loadRecording(cmd *cobra.Command, args []string) (*explain.Facts, error) {
 	f, err := os.Open(l.replay)
 	if err != nil {
 		return nil, err
@@ -141,17 +145,18 @@ func (l *reportCommand) recorded(cmd *cobra.Command, args []string) (*explain.Fa
 		return nil, fmt.Errorf("%s: %w", l.replay, err)
 	}
 	if facts.Kind != l.kind {
-		return nil, cli.Fail(fmt.Sprintf("nameplane %s --replay %s", facts.Kind, l.replay), "%s is a record of %q, not of %q", l.replay, facts.Kind, l.kind)
+		return nil, cli.Fail(fmt.Sprintf("nameplane %s --replay %s", facts.Kind, l.replay),
+			"%s is a recording of %q, not of %q", l.replay, facts.Kind, l.kind)
 	}
 	if len(args) > 0 {
 		if name, _, err := gather.ParseInput(args[0]); err != nil || name != facts.Name {
-			return nil, cli.Usage(cmd, "%s is a record of %s, not of %s", l.replay, facts.Name, args[0])
+			return nil, cli.Usage(cmd, "%s is a recording of %s, not of %s", l.replay, facts.Name, args[0])
 		}
 	}
 	return facts, nil
 }
 
-// writeFacts writes a record atomically.
+// writeFacts writes a recording atomically.
 func writeFacts(path string, facts *explain.Facts) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".record-*")
 	if err != nil {
@@ -167,6 +172,7 @@ func writeFacts(path string, facts *explain.Facts) error {
 	return err
 }
 
+// show writes the report to w in the chosen format.
 func (l *reportCommand) show(w io.Writer, r *report.Report) error {
 	if l.short {
 		_, err := fmt.Fprintln(w, cli.Printable(r.Summary))
@@ -176,8 +182,8 @@ func (l *reportCommand) show(w io.Writer, r *report.Report) error {
 	err := r.Write(w, l.out, report.TextOptions{Color: cli.IsTerminal(w) && !plain, All: l.all})
 	if errors.Is(err, report.ErrNoPlan) {
 		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(),
-			Hint: fmt.Sprintf("analyze NAME has a plan for its record, and --plan-ns for a move to other nameservers; "+
-				"nameplane %s %s%s tells more", r.Kind, l.source.again(), r.Target)}
+			Hint: fmt.Sprintf("\"analyze NAME\" plans a record change, and --plan-ns a move to other nameservers; "+
+				"nameplane %s %s%s shows the report", r.Kind, l.source.labFlag(), r.Target)}
 	}
 	return err
 }
@@ -190,7 +196,7 @@ func splitTypes(cmd *cobra.Command, args []string) (input string, types []rr.Typ
 			continue
 		}
 		if input != "" {
-			return "", nil, cli.Usage(cmd, "%q and %q: one name at a time", input, a)
+			return "", nil, cli.Usage(cmd, "%q and %q: only one name is allowed", input, a)
 		}
 		input = a
 	}
@@ -200,17 +206,19 @@ func splitTypes(cmd *cobra.Command, args []string) (input string, types []rr.Typ
 	return input, types, nil
 }
 
-// steps shows the stage of a scan on a terminal.
-type steps struct {
-	w     io.Writer
-	on    bool
-	shown bool
+// progressLine shows the stage of a scan in one line of a terminal.
+type progressLine struct {
+	w       io.Writer
+	enabled bool
+	shown   bool
 }
 
-func newSteps(w io.Writer, quiet bool) *steps { return &steps{w: w, on: !quiet && cli.IsTerminal(w)} }
+func newProgressLine(w io.Writer, quiet bool) *progressLine {
+	return &progressLine{w: w, enabled: !quiet && cli.IsTerminal(w)}
+}
 
-func (s *steps) event(e gather.Event) {
-	if !s.on {
+func (s *progressLine) show(e gather.Event) {
+	if !s.enabled {
 		return
 	}
 	text := source.StageText(e.Stage)
@@ -222,7 +230,7 @@ func (s *steps) event(e gather.Event) {
 }
 
 // end clears the line.
-func (s *steps) end() {
+func (s *progressLine) end() {
 	if s.shown {
 		fmt.Fprint(s.w, "\r\x1b[K")
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-const resolversLong = `The recursive resolvers that "nameplane compare" asks: a list with a date, since they
-come and go. A list of your own, in the same format, is read with --resolvers FILE.`
+const resolversLong = `Show the recursive resolvers that "nameplane compare" queries. The list has a date,
+because resolvers come and go. --resolvers FILE reads another list in the same format.`
 
 func newResolversCommand() *cobra.Command {
-	c := cli.NewGroup("resolvers", "List and check the resolvers that compare asks", resolversLong,
+	c := cli.NewGroup("resolvers", "List and check the resolvers that compare queries", resolversLong,
 		`  nameplane resolvers list
   nameplane resolvers check`)
 	c.AddCommand(newResolversList(), newResolversCheck())

@@ -13,23 +13,24 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-const resolversCheckLong = `Ask every address of the list for the SOA of the root, at most twice, and tell which
-answer, how fast, and what the instance that answered calls itself.
+const resolversCheckLong = `Query every address of the list for the SOA record of the root, at most twice. Show which
+addresses answer, how fast, and the name of the instance that answered.
 
-Exit status: 0 all answer, 1 some do not, 3 none does: no network, or somebody blocks DNS.`
+Exit status: 0 all answer, 1 some do not answer, 3 none answers: there is no network, or
+it blocks DNS.`
 
 func newResolversCheck() *cobra.Command {
 	var out cli.Format
 	var file, labDir string
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Ask every resolver whether it answers",
+		Short: "Check which resolvers answer",
 		Long:  resolversCheckLong,
 		Example: `  nameplane resolvers check
   nameplane resolvers check --lab`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, ex, err := whoToCheck(file, labDir)
+			list, ex, err := resolversToCheck(file, labDir)
 			if err != nil {
 				return err
 			}
@@ -37,12 +38,12 @@ func newResolversCheck() *cobra.Command {
 			if out.JSON() {
 				err = cli.PrintJSON(cmd.OutOrStdout(), map[string]any{"resolvers": health})
 			} else {
-				err = showHealth(cmd, health)
+				err = printHealth(cmd, health)
 			}
 			if err != nil {
 				return err
 			}
-			return verdictOn(health)
+			return healthError(health)
 		},
 	}
 	out.AddFlag(c)
@@ -51,7 +52,8 @@ func newResolversCheck() *cobra.Command {
 	return c
 }
 
-func whoToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger, error) {
+// resolversToCheck returns the resolvers of the lab in dir, or of the list in file if dir is empty.
+func resolversToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger, error) {
 	if dir == "" {
 		list, err := source.Resolvers(file)
 		if err != nil {
@@ -66,7 +68,7 @@ func whoToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger, erro
 	return source.LabResolvers(l), &resolve.Client{Dial: l.Dial, Roots: l.Roots}, nil
 }
 
-func showHealth(cmd *cobra.Command, all []resolvers.Health) error {
+func printHealth(cmd *cobra.Command, all []resolvers.Health) error {
 	t := cli.NewTable(cmd.OutOrStdout(), "ID", "ADDRESS", "STATE", "TIME", "INSTANCE")
 	for _, h := range all {
 		state := "answers"
@@ -78,18 +80,21 @@ func showHealth(cmd *cobra.Command, all []resolvers.Health) error {
 	return t.Flush()
 }
 
-func verdictOn(all []resolvers.Health) error {
-	good := 0
+// healthError returns the failure for the exit status if resolvers do not answer.
+func healthError(all []resolvers.Health) error {
+	answering := 0
 	for _, h := range all {
 		if h.Answers {
-			good++
+			answering++
 		}
 	}
 	switch {
-	case good == 0:
-		return &cli.Failure{Code: cli.ExitUnknown, Text: "no resolver answers", Hint: "is there a network, and does it let DNS through?"}
-	case good < len(all):
-		return &cli.Failure{Code: cli.ExitWarning, Text: fmt.Sprintf("%d of %d addresses do not answer", len(all)-good, len(all))}
+	case answering == 0:
+		return &cli.Failure{Code: cli.ExitUnknown, Text: "no resolver answers",
+			Hint: "is there a network, and does it allow DNS?"}
+	case answering < len(all):
+		return &cli.Failure{Code: cli.ExitWarning,
+			Text: fmt.Sprintf("%d of %d addresses do not answer", len(all)-answering, len(all))}
 	}
 	return nil
 }

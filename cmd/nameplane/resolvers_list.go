@@ -11,9 +11,10 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/source"
 )
 
-const resolversListLong = `List resolvers: where they are, whether they filter, and their addresses. Answers of
-those that filter are shown and not counted, and so are those of resolvers with "no
-vote", which may be altered on the way to us.`
+const resolversListLong = `List the resolvers with their region, addresses, and whether they filter.
+
+Answers of resolvers that filter are shown but not counted. Answers of resolvers with the
+remark "no vote" are not counted either, because the network may alter them.`
 
 func newResolversList() *cobra.Command {
 	var out cli.Format

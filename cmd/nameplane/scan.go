@@ -7,18 +7,19 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-const scanLong = `Look at a domain: its registration, its nameservers as the registry, the parent zone and
-the zone itself name them, what each of them answers, the SOA record in words, and how
-long "does not exist" is remembered, which decides when new records are seen.
+const scanLong = `Check a domain. The report shows the registration, the nameservers according to the
+registry, the parent zone and the zone itself, and the answers of each nameserver. It
+explains the SOA record, and how long resolvers cache "does not exist", which decides
+when new records become visible.
 
-The registration comes from the registry by RDAP, or by WHOIS where that fails; persons
-are not shown. URLs and mail addresses are taken for the domain in them.` + reportLong
+The registration comes from the registry by RDAP, or by WHOIS if RDAP fails. The report
+does not show persons. In a URL or a mail address, the domain in it is checked.` + reportLong
 
 func newScanCommand() *cobra.Command {
 	l := &reportCommand{kind: explain.Scan}
 	c := &cobra.Command{
 		Use:   "scan DOMAIN",
-		Short: "Look at a domain: registration, nameservers, SOA",
+		Short: "Check a domain: registration, nameservers, SOA",
 		Long:  scanLong,
 		Example: `  nameplane scan example.com
   nameplane scan --lab bad.com

@@ -17,16 +17,15 @@ func newScrubCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scrub [FILE]",
 		Short: "Verify the server's store, or a backup",
-		Long: `Read a whole store from the disk and verify its checksums: those of every row, and the
-sums that show whether rows are missing. Nothing is changed.
+		Long: `Read a complete store from disk and verify its checksums: one for every row, and the sums
+that show whether rows are missing. The command changes nothing.
 
 Without FILE the server verifies its own store while it serves; this needs a token with
-the role admin. With FILE the command verifies a backup, or the store of a server that
-is stopped.
+the role admin. With FILE the command verifies a backup, or the store of a stopped
+server.
 
-Exit status 0: nothing is damaged. 2: something is; the message says what, and what to
-do. Run it from time to time, so that a failing disk is noticed while the backups are
-still good.`,
+Exit status: 0 the store is intact, 2 it is damaged and the message says what to do. Run
+the command regularly, to detect a failing disk while the backups are still good.`,
 		Example: `  nameplane scrub
   nameplane scrub nameplane-2026-01-31.db`,
 		Args: cli.Args(0, 1),
@@ -42,7 +41,7 @@ still good.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rows, nothing is damaged\n", what, rows)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is intact: %d rows\n", what, rows)
 			return err
 		},
 	}
@@ -50,7 +49,7 @@ still good.`,
 	return c
 }
 
-// scrubServer lets the server verify its store.
+// scrubServer makes the server verify its own store, and returns the number of rows.
 func scrubServer(cmd *cobra.Command, conn *connection) (rows int, err error) {
 	cl, err := conn.open(cmd.Context())
 	if err != nil {
@@ -69,20 +68,20 @@ func scrubServer(cmd *cobra.Command, conn *connection) (rows int, err error) {
 	return out.Rows, nil
 }
 
-// verify returns an error for a file that is no intact store.
-func verify(path string) error {
+// verifyStore returns an error if the file is not an intact store.
+func verifyStore(path string) error {
 	_, err := boltstore.Check(path)
 	if errors.Is(err, boltstore.ErrNoChecksums) {
-		return nil // the server is of an earlier build
+		return nil // the store of an older server
 	}
 	if d, ok := errors.AsType[*store.DamagedError](err); ok {
-		return cli.Fail("nameplane scrub says more about the store of the server; keep the backups that you have",
-			"the copy is damaged and was not kept: %s", d.Err)
+		return cli.Fail("run nameplane scrub for the store of the server, and keep your existing backups",
+			"the copy is damaged and was deleted: %s", d.Err)
 	}
 	return err
 }
 
-// damaged gives a damaged store the exit status of an error.
+// damaged adds the exit status to the error of a damaged store. Other errors are returned unchanged.
 func damaged(err error) error {
 	if d, ok := errors.AsType[*store.DamagedError](err); ok {
 		return &cli.Failure{Code: cli.ExitError, Text: d.Error(), Err: err}

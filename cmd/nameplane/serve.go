@@ -23,27 +23,26 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 )
 
-const serveLong = `Serves DNS and the REST API until it is told to stop (SIGTERM or Ctrl-C).
+const serveLong = `Serve DNS and the REST API until SIGTERM or Ctrl-C.
 
-Zones live in an embedded store in the data directory; a change that was
-answered with success is on the disk and in the answers. The first start writes
-an admin token to DIR/admin.token, readable by its owner only; the other
-commands find it there.
+Zones are stored in an embedded store in the data directory. When the API confirms a
+change, the change is on disk and served. The first start writes an admin token to
+DIR/admin.token, which only its owner can read. The other commands find it there.
 
-DNS is served over UDP and TCP on every --dns address, by default on port 53 of
-all addresses. The REST API listens on loopback; another address is refused
-unless the configuration names a TLS certificate. A server started by root
-becomes the user "nameplane", or "nobody", once the ports are bound (see --user).
+DNS is served over UDP and TCP on every --dns address. The default is port 53 of all
+addresses. The REST API listens on loopback. Any other address needs a TLS certificate
+in the configuration. A server that root starts becomes the user "nameplane", or
+"nobody", after it has bound its ports (see --user).
 
-Edge applications (Mp1) and edge platforms (Mm5 and the management of the
-server's records) have addresses of their own, --apps and --mep, which are closed
-unless given. They need tokens as well; the configuration has other ways in.
+Edge applications (Mp1) and edge platforms (Mm5 and server management) have their own
+addresses, --apps and --mep. They are closed by default. Their clients need tokens, or
+one of the other credentials that the configuration allows.
 
-What is not a flag is in the configuration file, which --print-config shows with
-all its defaults. SIGHUP reads the file, certificates and keys again. Flags win
-over the file.`
+The configuration file has more settings than there are flags. --print-config prints
+it with all defaults. A flag overrides the setting of the file. On SIGHUP the server
+reloads the file, the certificates and the keys.`
 
-// serveFlags are the flags of serve; empty means not given.
+// serveFlags are the flags of serve. An empty flag does not override the configuration file.
 type serveFlags struct {
 	config, data, user string
 	http, apps, mep    string
@@ -64,16 +63,19 @@ func newServeCommand() *cobra.Command {
 	fl, def := c.Flags(), config.Default()
 	fl.StringVar(&f.config, "config", "", "configuration `FILE` (YAML)")
 	fl.StringVar(&f.data, "data", "", fmt.Sprintf("data `DIR` (default %q)", def.Data))
-	fl.StringSliceVar(&f.dns, "dns", nil, fmt.Sprintf("`ADDR`esses for DNS, separated by commas (default %q)", def.DNS.Listen[0]))
-	fl.StringVar(&f.http, "http", "", fmt.Sprintf("`ADDR`ess for the REST API (default %q)", def.HTTP.Listen))
-	fl.StringVar(&f.apps, "apps", "", "`ADDR`ess for edge applications, Mp1 (default: closed)")
-	fl.StringVar(&f.mep, "mep", "", "`ADDR`ess for edge platforms, Mm5 and server management (default: closed)")
-	fl.StringVar(&f.user, "user", "", "`USER` to become when started by root (default nameplane, or else nobody)")
-	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration file with all defaults, and stop")
+	fl.StringSliceVar(&f.dns, "dns", nil,
+		fmt.Sprintf("listen on these `ADDR`esses for DNS, separated by commas (default %q)", def.DNS.Listen[0]))
+	fl.StringVar(&f.http, "http", "",
+		fmt.Sprintf("listen on this `ADDR`ess for the REST API (default %q)", def.HTTP.Listen))
+	fl.StringVar(&f.apps, "apps", "", "listen on this `ADDR`ess for edge applications, Mp1 (default: closed)")
+	fl.StringVar(&f.mep, "mep", "",
+		"listen on this `ADDR`ess for edge platforms, Mm5 and server management (default: closed)")
+	fl.StringVar(&f.user, "user", "", "`USER` to become if root starts the server (default nameplane, otherwise nobody)")
+	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration file with all defaults, and exit")
 	return c
 }
 
-// load reads the configuration: the file, then the flags.
+// load returns the configuration: the defaults, overridden by the file, overridden by the flags.
 func (f serveFlags) load() (config.Config, error) {
 	c := config.Default()
 	if f.config != "" {
@@ -105,7 +107,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return cli.Fail("nameplane serve --print-config shows every setting", "%s", err)
 	}
-	hangup := make(chan os.Signal, 1) // before all else: without a receiver a SIGHUP would end the process
+	hangup := make(chan os.Signal, 1) // first, because an unhandled SIGHUP would end the process
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	log, level := daemon.NewLogger(cfg.Log)
@@ -119,7 +121,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 	log.Info("serving", "dns", strings.Join(a.DNS, ","), "http", a.HTTP, "apps", a.Apps, "mep", a.MEP, "data", cfg.Data,
 		"zones", d.Zones())
 	if cli.IsTerminal(os.Stdout) {
-		tryNext(c.OutOrStdout(), cfg, a)
+		printFirstSteps(c.OutOrStdout(), cfg, a)
 	}
 	if err := runAndReload(c.Context(), d, hangup); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -128,7 +130,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 	return nil
 }
 
-// runAndReload runs d until ctx ends, and reloads its configuration at each hangup.
+// runAndReload runs d until ctx ends, and reloads the configuration on each hangup signal.
 func runAndReload(ctx context.Context, d *daemon.Daemon, hangup <-chan os.Signal) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
@@ -150,27 +152,27 @@ func runAndReload(ctx context.Context, d *daemon.Daemon, hangup <-chan os.Signal
 }
 
 // gcPercent lets garbage grow to three times the live heap before a collection. The live heap is small, about 60 bytes
-// per name, and has few pointers; changes make much garbage for their size.
+// per name, and has few pointers. Changes produce much garbage in relation to it.
 const gcPercent = 300
 
-// startFailure adds a hint to the error of a server that cannot start.
+// startFailure adds a hint to the error of a server that cannot start, if the operator can fix it.
 func startFailure(err error) error {
 	if errors.As(err, new(*store.DamagedError)) {
 		return damaged(err)
 	}
 	if e, ok := errors.AsType[*source.NoLabError](err); ok {
 		return &cli.Failure{Code: cli.ExitError, Text: err.Error(), Err: err,
-			Hint: "start it: nameplane lab up --dir " + e.Dir}
+			Hint: "start the lab: nameplane lab up --dir " + e.Dir}
 	}
 	if errors.Is(err, os.ErrPermission) {
 		return &cli.Failure{Code: cli.ExitError, Text: err.Error(), Err: err,
-			Hint: "ports below 1024 need root or CAP_NET_BIND_SERVICE: try --dns 127.0.0.1:5300; files need to belong to you"}
+			Hint: "ports below 1024 need root or CAP_NET_BIND_SERVICE: try --dns 127.0.0.1:5300; check the owner of the files"}
 	}
 	return err
 }
 
-// tryNext prints commands to try on a server that has just started.
-func tryNext(w io.Writer, cfg config.Config, a daemon.Endpoints) {
+// printFirstSteps prints commands for a user who has just started a server in a terminal.
+func printFirstSteps(w io.Writer, cfg config.Config, a daemon.Endpoints) {
 	host, port, err := net.SplitHostPort(a.DNS[0])
 	if err != nil {
 		return

@@ -16,70 +16,74 @@ import (
 	"github.com/nameplane/nameplane/internal/lab"
 )
 
-// labDir is the default directory of the lab.
+// labDir is the default directory of a lab.
 const labDir = "lab"
 
-// sourceFlags are the flags of scan, analyze, compare and watch: which servers to ask, and within which limits.
+// sourceFlags are the flags of scan, analyze, compare and watch: which servers to query, and the limits for it.
 type sourceFlags struct {
 	source.Config
-	four, six bool
-	timeout   time.Duration
-	expect    []string
-	planNS    []string
-	change    bool
-	ecs       string
-	local     bool
-	force     bool
+	ipv4Only, ipv6Only bool
+	timeout            time.Duration
+	expect             []string // TYPE=DATA
+	planNS             []string
+	change             bool
+	ecs                string
+	local              bool
+	force              bool
 }
 
+// addFlags adds the flags that all four commands have.
 func (s *sourceFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	addLabFlag(c, &s.Lab)
-	f.StringVar(&s.Hints, "hints", "", "begin at the root servers of this `FILE`: one a line, a name and its addresses")
-	f.StringVar(&s.Anchors, "anchors", "", "trust the keys of this `FILE`, DS or DNSKEY records, in place of those of the public root")
-	f.BoolVar(&s.NoRegistry, "no-registry", false, "do not ask registries (RDAP and WHOIS)")
-	f.BoolVarP(&s.four, "ipv4", "4", false, "ask over IPv4 only")
-	f.BoolVarP(&s.six, "ipv6", "6", false, "ask over IPv6 only")
-	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "end after this `TIME` with what is known by then")
-	f.StringSliceVar(&s.planNS, "plan-ns", nil, "look at a move to these `NAMESERVERS`, too")
+	f.StringVar(&s.Hints, "hints", "",
+		"start at the root servers in this `FILE`: each line has a name and its addresses")
+	f.StringVar(&s.Anchors, "anchors", "",
+		"trust the DS or DNSKEY records in this `FILE` instead of the keys of the public root")
+	f.BoolVar(&s.NoRegistry, "no-registry", false, "do not query registries (RDAP and WHOIS)")
+	f.BoolVarP(&s.ipv4Only, "ipv4", "4", false, "query over IPv4 only")
+	f.BoolVarP(&s.ipv6Only, "ipv6", "6", false, "query over IPv6 only")
+	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "stop after this `TIME` and report what is known")
+	f.StringSliceVar(&s.planNS, "plan-ns", nil, "also check and plan a move to these `NAMESERVERS`")
 }
 
-// addNameFlags adds the flags of commands about a name.
+// addNameFlags adds the flags of commands for one name: analyze, compare and watch.
 func (s *sourceFlags) addNameFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVar(&s.expect, "expect", nil, "what there should be, as `TYPE=DATA`; may be given several times")
-	f.BoolVar(&s.change, "change", false, "the records are about to change, or have been changed")
-	f.StringVar(&s.ecs, "ecs", "", "ask authorities on behalf of this `SUBNET`, too, to see answers that differ by place")
+	f.StringArrayVar(&s.expect, "expect", nil, "expect this record, as `TYPE=DATA`; may be repeated")
+	f.BoolVar(&s.change, "change", false, "the records are about to change, or have just changed")
+	f.StringVar(&s.ecs, "ecs", "",
+		"also query the authoritative servers on behalf of this `SUBNET`, to see answers that depend on the location")
 }
 
-// addCacheFlags adds the flags of commands that ask resolvers.
+// addCacheFlags adds the flags of commands that query resolvers: compare and watch.
 func (s *sourceFlags) addCacheFlags(c *cobra.Command) {
 	f := c.Flags()
 	addResolversFlag(c, &s.Resolvers)
-	f.BoolVar(&s.local, "local", false, "ask the resolvers of this machine (/etc/resolv.conf), too")
+	f.BoolVar(&s.local, "local", false, "also query the resolvers of this machine (/etc/resolv.conf)")
 	f.BoolVar(&s.force, "force", false,
-		"ask resolvers even for what the authority does not have; they remember that it does not exist")
+		"query resolvers even for a name that does not exist; they will cache that it does not exist")
 }
 
 func addLabFlag(c *cobra.Command, dir *string) {
-	c.Flags().StringVar(dir, "lab", "", "ask the lab that \"nameplane lab up\" has started in this `DIR`")
+	c.Flags().StringVar(dir, "lab", "", "query the lab that \"nameplane lab up\" runs in this `DIR`")
 	c.Flags().Lookup("lab").NoOptDefVal = labDir
 }
 
 func addResolversFlag(c *cobra.Command, file *string) {
-	c.Flags().StringVar(file, "resolvers", "", "ask the resolvers of this `FILE`; docs/explain.md has the format")
+	c.Flags().StringVar(file, "resolvers", "", "query the resolvers in this `FILE`; docs/explain.md describes the format")
 }
 
-// gatherer returns the gatherer of these flags.
+// gatherer checks the flags and returns the gatherer for them.
 func (s *sourceFlags) gatherer(cmd *cobra.Command) (*gather.Gatherer, error) {
-	if s.four && s.six {
-		return nil, cli.Usage(cmd, "--ipv4 and --ipv6 exclude each other")
+	if s.ipv4Only && s.ipv6Only {
+		return nil, cli.Usage(cmd, "--ipv4 and --ipv6 cannot be used together")
 	}
 	if s.Lab != "" && (s.Hints != "" || s.Anchors != "") {
-		return nil, cli.Usage(cmd, "--hints and --anchors are not for --lab, which has a root and keys of its own")
+		return nil, cli.Usage(cmd, "--hints and --anchors cannot be used with --lab, which has its own root and keys")
 	}
 	if s.timeout <= 0 {
-		return nil, cli.Usage(cmd, "--timeout %s: must be more than nothing", s.timeout)
+		return nil, cli.Usage(cmd, "--timeout %s: must be more than 0", s.timeout)
 	}
 	g, _, err := source.Open(s.Config)
 	if err != nil {
@@ -88,9 +92,9 @@ func (s *sourceFlags) gatherer(cmd *cobra.Command) (*gather.Gatherer, error) {
 	return &g, s.options(cmd, &g.Options)
 }
 
-// options parses the flags into options.
+// options parses the flags into o.
 func (s *sourceFlags) options(cmd *cobra.Command, o *gather.Options) (err error) {
-	o.MaxTime, o.IPv4Only, o.IPv6Only, o.Force, o.Change = s.timeout, s.four, s.six, s.force, s.change
+	o.MaxTime, o.IPv4Only, o.IPv6Only, o.Force, o.Change = s.timeout, s.ipv4Only, s.ipv6Only, s.force, s.change
 	for _, text := range s.expect {
 		set, err := explain.ParseExpect(text)
 		if err != nil {
@@ -116,8 +120,8 @@ func (s *sourceFlags) options(cmd *cobra.Command, o *gather.Options) (err error)
 	return nil
 }
 
-// again returns the flags by which another command asks the same internet, followed by a space.
-func (s *sourceFlags) again() string {
+// labFlag returns the --lab flag for a suggested command, followed by a space, or nothing without a lab.
+func (s *sourceFlags) labFlag() string {
 	switch s.Lab {
 	case "":
 		return ""
@@ -127,13 +131,13 @@ func (s *sourceFlags) again() string {
 	return "--lab=" + s.Lab + " "
 }
 
-// loadLab finds the lab that runs in a directory.
+// loadLab returns the lab that runs in a directory.
 func loadLab(dir string) (*lab.Lab, error) {
 	l, err := source.LoadLab(dir)
 	return l, labFailure(err)
 }
 
-// labFailure adds a hint to the error about a lab that does not run.
+// labFailure adds a hint to the error for a lab that is not running.
 func labFailure(err error) error {
 	if e, ok := errors.AsType[*source.NoLabError](err); ok {
 		return cli.Fail(fmt.Sprintf("start one in another terminal: nameplane lab up --dir %s", e.Dir), "%s", e)

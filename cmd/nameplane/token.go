@@ -6,17 +6,21 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-func newTokenCommand() *cobra.Command {
-	c := cli.NewGroup("token", "Manage tokens", `Tokens are what programs show the server. Each acts for one project, with one role:
-a reader sees, a member changes, an admin acts for all projects and manages tokens.
-Two roles are for edge computing and have no rights in projects: a platform manages
-the DNS rules of applications, and an app is one application instance, which sees and
-switches its own rules.
+const tokenLong = `Programs authenticate to the server with tokens. Each token acts for one project with one
+role: a reader reads, a member also changes, and an admin acts for all projects and
+manages tokens.
 
-The server keeps only a hash of a token, so that nobody can read it there.
+Two roles are for edge computing and have no permissions in projects: a platform manages
+the DNS rules of applications, and an app is one application instance, which reads its
+own rules and changes their state. The role metrics reads only /metrics.
+
+The server stores only a hash of each token.
 
 The first start of a server writes a token with the role admin to admin.token in its
-data folder. These commands need a token with that role.`,
+data directory. These commands need a token with that role.`
+
+func newTokenCommand() *cobra.Command {
+	c := cli.NewGroup("token", "Manage tokens", tokenLong,
 		`  nameplane token create ci-deploy --role member --expires 90d
   nameplane token create camera --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
   nameplane token list

@@ -11,16 +11,16 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-const tokenCreateLong = `Create a token and print it. It is shown this once: the server keeps only a hash.
+const tokenCreateLong = `Create a token and print it. The token is shown only once: the server stores only a hash.
 
-The name is for people, and appears in the history of zones. --expires is how long the
-token is good, in days, hours or minutes (90d, 12h, 30m), or the day or moment it ends.
+The name appears in the history of zones. --expires sets how long the token is valid, in
+days, hours or minutes (90d, 12h, 30m), or the date or time at which it expires.
 
-With --app the token is that of an edge application instance: on the address that the
-server has for applications (serve --apps) it shows and switches the rules of that
-instance, and it is good for nothing else. A token with the role platform is for who
-manages the rules of all instances, a MEP or MEPM. A token with the role metrics reads
-/metrics and nothing else; give it to Prometheus.`
+With --app the token belongs to an edge application instance. It works only on the
+address for applications (serve --apps), where it reads the rules of that instance and
+changes their state. A token with the role platform manages the rules of all instances;
+it is for a MEP or MEPM. A token with the role metrics reads only /metrics; it is for
+Prometheus.`
 
 func newTokenCreate(conn *connection) *cobra.Command {
 	var out cli.Format
@@ -47,7 +47,7 @@ func newTokenCreate(conn *connection) *cobra.Command {
 				}
 			}
 			if expires != "" {
-				at, err := parseMoment(expires, time.Now())
+				at, err := parseExpiry(expires, time.Now())
 				if err != nil {
 					return cli.Usage(cmd, "--expires %s: %s", expires, err)
 				}
@@ -63,11 +63,12 @@ func newTokenCreate(conn *connection) *cobra.Command {
 	out.AddFlag(c)
 	c.Flags().StringVar(&project, "project", "", "`PROJECT` that the token acts for (default: that of the token in use)")
 	c.Flags().StringVar(&role, "role", "member", "`ROLE`: reader, member, admin, platform, or metrics")
-	c.Flags().StringVar(&app, "app", "", "`ID` of the application instance that the token is for")
-	c.Flags().StringVar(&expires, "expires", "", "`WHEN` the token ends: 90d, 12h, 2027-01-31 (default: never)")
+	c.Flags().StringVar(&app, "app", "", "`ID` of the application instance that the token belongs to")
+	c.Flags().StringVar(&expires, "expires", "", "`WHEN` the token expires: 90d, 12h, 2027-01-31 (default: never)")
 	return c
 }
 
+// createToken creates a token and prints it on standard output.
 func createToken(cmd *cobra.Command, cl *client, out cli.Format, in map[string]any) error {
 	t, raw, err := cl.createAccount(cmd.Context(), "tokens", in)
 	if err != nil {
@@ -76,16 +77,16 @@ func createToken(cmd *cobra.Command, cl *client, out cli.Format, in map[string]a
 	if out.JSON() {
 		return cli.PrintJSON(cmd.OutOrStdout(), raw)
 	}
-	// The sentence goes elsewhere than the token, so that $(nameplane token create ...) is the token.
-	cmd.PrintErrf("token %s (%s) is %s; it is shown only now:\n", t.Name, t.ID, t.purpose())
+	// The message goes to standard error, so that $(nameplane token create ...) is only the token.
+	cmd.PrintErrf("token %s (%s) is %s; it is shown only once:\n", t.Name, t.ID, t.purpose())
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), t.Token)
 	return err
 }
 
-// roleApp is what a token with --app is.
+// roleApp is the default role of a token with --app.
 const roleApp = "app"
 
-// purpose says in words what a token is for, and for how long.
+// purpose describes the role of a token and its expiry.
 func (t account) purpose() string {
 	ends := "does not expire"
 	if t.ExpiresAt != "" {
@@ -93,7 +94,7 @@ func (t account) purpose() string {
 	}
 	switch {
 	case t.App != "":
-		return fmt.Sprintf("that of application instance %s and %s", t.App, ends)
+		return fmt.Sprintf("for application instance %s and %s", t.App, ends)
 	case t.Role == "platform":
 		return fmt.Sprintf("for a platform and %s", ends)
 	case t.Role == "metrics":
@@ -102,8 +103,8 @@ func (t account) purpose() string {
 	return fmt.Sprintf("a %s of project %s and %s", t.Role, t.ProjectName, ends)
 }
 
-// parseMoment reads how long from now, or when.
-func parseMoment(s string, now time.Time) (time.Time, error) {
+// parseExpiry parses a duration from now, a date, or a time.
+func parseExpiry(s string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
 			return now.AddDate(0, 0, int(n)).UTC().Truncate(time.Second), nil
@@ -117,5 +118,5 @@ func parseMoment(s string, now time.Time) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("this is not a time; write 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z")
+	return time.Time{}, fmt.Errorf("not a duration, date or time; write 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z")
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestParseMoment(t *testing.T) {
+func TestParseExpiry(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 500, time.UTC)
 	tests := []struct{ in, want string }{
 		{"90d", "2027-02-13T12:00:00Z"},
@@ -18,13 +18,13 @@ func TestParseMoment(t *testing.T) {
 		{"99999999d", ""},
 	}
 	for _, tt := range tests {
-		at, err := parseMoment(tt.in, now)
+		at, err := parseExpiry(tt.in, now)
 		got := ""
 		if err == nil {
 			got = at.Format(time.RFC3339Nano)
 		}
 		if got != tt.want {
-			t.Errorf("parseMoment(%q) = %s, %v, want %s", tt.in, got, err, tt.want)
+			t.Errorf("parseExpiry(%q) = %s, %v, want %s", tt.in, got, err, tt.want)
 		}
 	}
 }

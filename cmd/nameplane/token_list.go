@@ -5,9 +5,9 @@ import "github.com/spf13/cobra"
 func newTokenList(conn *connection) *cobra.Command {
 	return newListCommand(conn, &cobra.Command{
 		Short: "List tokens",
-		Long: `List all tokens, oldest first, but not what they are: that is known only to those who
-have them. Expired and revoked tokens stay listed for 30 days. The time of last use
-is true to some minutes.`,
+		Long: `List all tokens, oldest first, without their secrets, which the server does not store.
+Expired and revoked tokens are listed for 30 days. The time of the last use is accurate
+to a few minutes.`,
 		Example: `  nameplane token list
   nameplane token list -o json | jq -r '.[] | select(.role == "admin") | .name'`,
 	}, "tokens", []string{"ID", "NAME", "PROJECT", "ROLE", "APPLICATION", "CREATED", "EXPIRES", "REVOKED", "LAST USED"},

@@ -12,10 +12,12 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+const userLong = `A user logs in with a name and a password. OpenStack clients need a user. Each user acts
+for one project with one role, as a token does. These commands need a token with the
+role admin.`
+
 func newUserCommand() *cobra.Command {
-	c := cli.NewGroup("user", "Manage users", `Users are for people, and for OpenStack clients that log in with a name and a
-password. Each acts for one project with one role, as tokens do. These commands need a
-token with the role admin.`,
+	c := cli.NewGroup("user", "Manage users", userLong,
 		`  nameplane user create alice --role member
   nameplane user password alice
   nameplane user list`)
@@ -25,8 +27,8 @@ token with the role admin.`,
 	return c
 }
 
-const passwordLong = `The password is read from --password-file, or asked for on a terminal, or is the first
-line of standard input. It is never an argument, because others can read those.`
+const passwordLong = `The password is read from --password-file, from a prompt on a terminal, or from the first
+line of standard input. It is never an argument, because other users can read arguments.`
 
 // readPassword reads a password from a file, a terminal or a pipe.
 func readPassword(cmd *cobra.Command, file string) (string, error) {
@@ -50,7 +52,8 @@ func readPassword(cmd *cobra.Command, file string) (string, error) {
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
-		return "", cli.Fail("put it on the first line of standard input, or into a file for --password-file", "the password is empty")
+		return "", cli.Fail("write it to the first line of standard input, or to a file for --password-file",
+			"the password is empty")
 	}
 	return line, nil
 }

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newUserList(conn *connection) *cobra.Command {
 	return newListCommand(conn, &cobra.Command{
 		Short:   "List users",
-		Long:    `List all users by name, with their project and role.`,
+		Long:    `List all users with their project and role, sorted by name.`,
 		Example: `  nameplane user list`,
 	}, "users", []string{"ID", "NAME", "PROJECT", "ROLE", "CREATED"},
 		func(a account) []string {

@@ -14,7 +14,7 @@ func newUserPassword(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "password NAME",
 		Short: "Set the password of a user",
-		Long:  "Set the password of a user, and end all sessions of the old one.\n\n" + passwordLong,
+		Long:  "Set the password of a user, and end the sessions that used the old one.\n\n" + passwordLong,
 		Example: `  nameplane user password alice
   nameplane user password alice --password-file alice.pw`,
 		Args: cli.Args(1, 1),

@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// build is what is known of the program.
+// build describes this program: version, commit and toolchain.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -24,8 +24,8 @@ func newVersionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Long: `Print the version of this program, the commit it was built from where that is known,
-and the Go release it was built with. No server is asked.`,
+		Long: `Print the version of this program, the commit if it is known, and the Go release that
+built it. The command sends no request to a server.`,
 		Example: `  nameplane version
   nameplane version -o json`,
 		Args: cli.Args(0, 0),
@@ -47,6 +47,7 @@ and the Go release it was built with. No server is asked.`,
 	return c
 }
 
+// thisBuild returns the build of this program, from the information that the Go linker stored in it.
 func thisBuild(info *debug.BuildInfo, ok bool) build {
 	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if !ok {

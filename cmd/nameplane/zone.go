@@ -12,9 +12,11 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
+const zoneLong = `The server answers queries for its zones. Each zone has a name, a serial that increases
+with every change, and records. "nameplane record" manages the records.`
+
 func newZoneCommand() *cobra.Command {
-	c := cli.NewGroup("zone", "Manage zones", `Zones are what the server answers for. Each has a name, a serial that steps with every
-change, and records; see "nameplane record" for those.`,
+	c := cli.NewGroup("zone", "Manage zones", zoneLong,
 		`  nameplane zone create example.org
   nameplane zone import example.org.zone
   nameplane zone list`)
@@ -26,7 +28,7 @@ change, and records; see "nameplane record" for those.`,
 	return c
 }
 
-// zoneReply is as much of a zone as the command line speaks of.
+// zoneReply holds the fields of a zone that the command line uses.
 type zoneReply struct {
 	ID          string `json:"id"`
 	ProjectID   string `json:"project_id"`
@@ -40,10 +42,10 @@ type zoneReply struct {
 	CreatedAt   string `json:"created_at"`
 	UpdatedAt   string `json:"updated_at"`
 
-	raw json.RawMessage // as it came
+	raw json.RawMessage // the reply as received, for -o json
 }
 
-// UnmarshalJSON keeps the text too.
+// UnmarshalJSON decodes the fields and keeps a copy of the JSON text in raw.
 func (z *zoneReply) UnmarshalJSON(b []byte) error {
 	type plain zoneReply
 	if err := json.Unmarshal(b, (*plain)(z)); err != nil {
@@ -53,22 +55,23 @@ func (z *zoneReply) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// findZone finds a zone by name, or returns an error that says where to look.
+// findZone returns the zone with a name. It returns an error if there is none.
 func (c *client) findZone(ctx context.Context, name dnsname.Name) (zoneReply, error) {
-	z, found, err := c.lookForZone(ctx, name)
+	z, found, err := c.queryZone(ctx, name)
 	if err == nil && !found {
-		err = cli.Fail("`nameplane zone list` shows the zones; an administrator sees those of others with --project",
+		err = cli.Fail("`nameplane zone list` shows the zones; administrators use --project for the zones of other projects",
 			"there is no zone %s on %s", name, c.base)
 	}
 	return z, err
 }
 
-func (c *client) lookForZone(ctx context.Context, name dnsname.Name) (z zoneReply, found bool, err error) {
+// queryZone returns the zone with a name, and whether it exists.
+func (c *client) queryZone(ctx context.Context, name dnsname.Name) (z zoneReply, found bool, err error) {
 	var body struct{ Zones []zoneReply }
 	if err := c.call(ctx, http.MethodGet, "/v2/zones?name="+url.QueryEscape(name.String()), nil, &body); err != nil {
 		return z, false, err
 	}
-	for _, z := range body.Zones { // a filter may be a pattern, so what it found may be other zones
+	for _, z := range body.Zones { // the API takes * for a pattern, so it may return other zones
 		if z.Name == name.String() {
 			return z, true, nil
 		}
@@ -76,7 +79,7 @@ func (c *client) lookForZone(ctx context.Context, name dnsname.Name) (z zoneRepl
 	return z, false, nil
 }
 
-// openZone is what most verbs begin with: a client, and the zone that the first argument names.
+// openZone returns a client and the zone that arg names. Most commands for zones and records begin with it.
 func (c *connection) openZone(ctx context.Context, arg string) (cl *client, z zoneReply, err error) {
 	name, err := parseZone(arg)
 	if err != nil {

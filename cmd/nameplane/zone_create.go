@@ -9,11 +9,11 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-const zoneCreateLong = `Create a zone. It gets a SOA record, and NS records for the name servers that the
-server was configured with, and is served when the command returns.
+const zoneCreateLong = `Create a zone with a SOA record, and with NS records for the name servers in the
+configuration of the server. The zone is served when the command returns.
 
-The email is that of the person responsible; it appears in the SOA record. The TTL
-is how long others may keep records that have no TTL of their own.`
+--email is the address of the person responsible for the zone; it appears in the SOA
+record. --ttl is the TTL of records that have no TTL of their own.`
 
 func newZoneCreate(conn *connection) *cobra.Command {
 	var out cli.Format
@@ -48,7 +48,8 @@ func newZoneCreate(conn *connection) *cobra.Command {
 			var z zoneReply
 			if err := cl.call(cmd.Context(), http.MethodPost, "/v2/zones", in, &z); err != nil {
 				if status(err) == http.StatusConflict {
-					return cli.Fail("`nameplane zone show` shows it, unless it is another project's", "the zone %s exists already", name)
+					return cli.Fail("`nameplane zone show` shows it, unless another project owns it",
+						"the zone %s already exists", name)
 				}
 				return err
 			}
@@ -56,8 +57,9 @@ func newZoneCreate(conn *connection) *cobra.Command {
 		},
 	}
 	out.AddFlag(c)
-	c.Flags().StringVar(&email, "email", "", "`ADDRESS` of the person responsible (default hostmaster@NAME)")
-	c.Flags().Uint32Var(&ttl, "ttl", 0, "TTL in `SECONDS` of records without their own (default: the server's, 3600)")
-	c.Flags().StringVar(&description, "description", "", "a `TEXT` for people")
+	c.Flags().StringVar(&email, "email", "", "mail `ADDRESS` of the person responsible (default hostmaster@NAME)")
+	c.Flags().Uint32Var(&ttl, "ttl", 0,
+		"TTL in `SECONDS` of records without their own TTL (default: set by the server, 3600)")
+	c.Flags().StringVar(&description, "description", "", "`TEXT` that describes the zone")
 	return c
 }

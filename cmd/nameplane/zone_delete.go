@@ -17,10 +17,10 @@ func newZoneDelete(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a zone with all its records",
-		Long: `Delete a zone with all its records and its history. The server stops answering for it
-at once. There is no way back but an export or a backup made before.
+		Long: `Delete a zone with all its records and its history. The server immediately stops
+answering for it. Only an earlier export or backup can restore the zone.
 
-On a terminal the command asks first, unless --yes is given.`,
+On a terminal the command asks for confirmation, unless --yes is set.`,
 		Example: `  nameplane zone export example.org example.org.zone && nameplane zone delete example.org`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,7 +30,7 @@ On a terminal the command asks first, unless --yes is given.`,
 			}
 			if !yes && cli.IsTerminal(cmd.InOrStdin()) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s with all its records and history? [y/N] ", z.Name)
-				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
+				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // an empty answer means no
 				if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
 					return cli.Fail("", "%s was not deleted", z.Name)
 				}
@@ -43,6 +43,6 @@ On a terminal the command asks first, unless --yes is given.`,
 		},
 	}
 	out.AddFlag(c)
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return c
 }

@@ -17,9 +17,9 @@ func newZoneDiff(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff NAME FROM [TO]",
 		Short: "Compare a zone at two serials",
-		Long: `Compare a zone at two serials: the records that went (-) and came (+) from one to the
-other, and the zone's own TTL if it differs. Without TO it is compared with what it is
-now. Nothing is printed when nothing differs.`,
+		Long: `Compare a zone at two serials. The command prints the removed (-) and added (+) records,
+and the TTL of the zone if it differs. The default for TO is the current serial. Without
+differences the command prints nothing.`,
 		Example: `  nameplane zone diff example.org 1790000000
   nameplane zone diff example.org 1790000000 1790003600`,
 		Args: cli.Args(2, 3),

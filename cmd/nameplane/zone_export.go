@@ -16,11 +16,12 @@ func newZoneExport(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export NAME [FILE]",
 		Short: "Export a zone as a zone file",
-		Long: `Export a zone as a zone file, to FILE or to standard output. Names come in their
-canonical order and each record has a line, so that equal zones make equal files:
-exports can be compared, and an import of one exports the same again.
+		Long: `Export a zone as a zone file, to FILE or to standard output. Names are in canonical order
+and each record is on one line, so equal zones have equal files. Exports can be compared,
+and the export of an imported export is the same file.
 
-FILE is written whole or not at all, and is not overwritten without --force.`,
+FILE is written completely or not at all. An existing file is not overwritten without
+--force.`,
 		Example: `  nameplane zone export example.org
   nameplane zone export example.org example.org.zone --force
   diff <(nameplane zone export example.org) example.org.zone`,
@@ -30,7 +31,7 @@ FILE is written whole or not at all, and is not overwritten without --force.`,
 			if len(args) == 2 {
 				to = args[1]
 			}
-			if err := mayWrite(to, force); err != nil {
+			if err := checkOverwrite(to, force); err != nil {
 				return err
 			}
 			cl, z, err := conn.openZone(cmd.Context(), args[0])
@@ -47,7 +48,8 @@ FILE is written whole or not at all, and is not overwritten without --force.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "exported %s with serial %d to %s, %s\n", z.Name, z.Serial, to, cli.Megabytes(size))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "exported %s with serial %d to %s, %s\n",
+				z.Name, z.Serial, to, cli.Megabytes(size))
 			return err
 		},
 	}
@@ -55,7 +57,7 @@ FILE is written whole or not at all, and is not overwritten without --force.`,
 	return c
 }
 
-// exportZone writes a zone to w as it comes.
+// exportZone streams a zone file to w and returns its size.
 func (c *client) exportZone(ctx context.Context, z zoneReply, w io.Writer) (int64, error) {
 	const exports = "/v2/zones/tasks/exports"
 	var t task
@@ -63,7 +65,7 @@ func (c *client) exportZone(ctx context.Context, z zoneReply, w io.Writer) (int6
 		return 0, err
 	}
 	defer func() {
-		_ = c.call(ctx, http.MethodDelete, exports+"/"+t.ID, nil, nil) // a row left behind harms nobody
+		_ = c.call(ctx, http.MethodDelete, exports+"/"+t.ID, nil, nil) // best effort: a task that stays is harmless
 	}()
 	if t.Status != "COMPLETE" {
 		return 0, cli.Fail("", "the server did not export the zone: %s %s", t.Status, t.Message)

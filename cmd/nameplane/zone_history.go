@@ -15,7 +15,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
-// historyChange is as much of an entry of the history as the command line speaks of.
+// historyChange holds the fields of a history entry that the command line uses.
 type historyChange struct {
 	ID         string       `json:"id"`
 	CreatedAt  string       `json:"created_at"`
@@ -29,13 +29,13 @@ type historyChange struct {
 	RecordSets []historySet `json:"recordsets"`
 }
 
-// historyTTL is the zone's own TTL, which records without one have.
+// historyTTL is the TTL of the zone before and after a change. Records without their own TTL use it.
 type historyTTL struct {
 	Before uint32 `json:"before"`
 	After  uint32 `json:"after"`
 }
 
-// diff writes the directive of a zone file that went, and that came.
+// diff writes the old and the new $TTL directive if the TTL has changed.
 func (t historyTTL) diff(b *strings.Builder) {
 	if t.Before != t.After {
 		fmt.Fprintf(b, "- $TTL %d\n+ $TTL %d\n", t.Before, t.After)
@@ -60,24 +60,24 @@ func newZoneHistory(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history NAME",
 		Short: "Show who changed what in a zone",
-		Long: `Show the changes of a zone, newest first: the serial after each of them, when and by whom
-it was made, and the records that went (-) and came (+), or the zone's own TTL. Of very
-large changes, such as imports, only the fact is kept.
+		Long: `Show the changes of a zone, newest first. For each change the command prints the serial
+after it, its time, its author, the removed (-) and added (+) records, and the TTL of the
+zone if it changed. The records of very large changes, such as imports, are not stored.
 
-"nameplane zone rollback" goes back to one of the serials.`,
+"nameplane zone rollback" restores the zone at one of the serials.`,
 		Example: `  nameplane zone history example.org
   nameplane zone history example.org --limit 1
   nameplane zone history example.org -o json | jq -r '.[].who'`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
-				return cli.Usage(cmd, "--limit %d: it must be above 0", limit)
+				return cli.Usage(cmd, "--limit %d: must be more than 0", limit)
 			}
 			cl, z, err := conn.openZone(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			h := &historyPrinter{w: cmd.OutOrStdout(), zoneTTL: z.TTL, left: limit}
+			h := &historyPrinter{w: cmd.OutOrStdout(), zoneTTL: z.TTL, remaining: limit}
 			if out.JSON() {
 				h.json = cli.NewJSONList(h.w)
 			}
@@ -87,28 +87,29 @@ large changes, such as imports, only the fact is kept.
 		},
 	}
 	out.AddFlag(c)
-	c.Flags().IntVar(&limit, "limit", 20, "show the last `N` changes")
+	c.Flags().IntVar(&limit, "limit", 20, "show at most `N` changes")
 	return c
 }
 
-// errEnough ends a walk through pages early.
+// errEnough stops the iteration over pages when enough changes are printed.
 var errEnough = errors.New("enough")
 
-// historyPrinter prints changes as they come.
+// historyPrinter prints changes, newest first, as text or JSON.
 type historyPrinter struct {
 	w       io.Writer
 	json    *cli.JSONList
-	zoneTTL uint32 // after the change to print next
-	left    int    // changes to print still
-	printed bool
+	zoneTTL uint32 // TTL of the zone after the next change to print
+
+	remaining int  // number of changes still to print
+	printed   bool // at least one change was printed
 }
 
 func (h *historyPrinter) page(items []json.RawMessage) error {
 	for _, item := range items {
-		if h.left == 0 {
+		if h.remaining == 0 {
 			return errEnough
 		}
-		h.left--
+		h.remaining--
 		if err := h.change(item); err != nil {
 			return err
 		}
@@ -145,16 +146,17 @@ func (h *historyPrinter) change(item json.RawMessage) error {
 }
 
 func (h *historyPrinter) describe(b *strings.Builder, ch historyChange) {
-	if ch.To == 0 { // nothing of it can be read
+	if ch.To == 0 { // damaged: not even the serial can be read
 		fmt.Fprintf(b, "change %s\n", cli.Printable(ch.ID))
 	} else {
-		fmt.Fprintf(b, "serial %d  %s  %s  %s\n", ch.To, humanTime(ch.CreatedAt), cli.Printable(ch.Who), cli.Printable(ch.Note))
+		fmt.Fprintf(b, "serial %d  %s  %s  %s\n",
+			ch.To, humanTime(ch.CreatedAt), cli.Printable(ch.Who), cli.Printable(ch.Note))
 	}
 	switch {
 	case ch.Damaged:
-		b.WriteString("  (damaged: its records cannot be read, and nothing goes back beyond it)\n")
+		b.WriteString("  (damaged: its records cannot be read, and no rollback can go further back)\n")
 	case !ch.Complete:
-		b.WriteString("  (too large a change for its records to be kept)\n")
+		b.WriteString("  (the change is too large: its records are not stored)\n")
 	}
 	ttl := historyTTL{h.zoneTTL, h.zoneTTL}
 	if ch.ZoneTTL != nil {
@@ -164,20 +166,22 @@ func (h *historyPrinter) describe(b *strings.Builder, ch historyChange) {
 	for _, s := range ch.RecordSets {
 		s.diff(b, ttl)
 	}
-	h.zoneTTL = ttl.Before // of all that came before
+	h.zoneTTL = ttl.Before // for the next change, which is older
 }
 
-// humanTime is a time of the API, which is UTC, without what people do not read.
+// humanTime formats a time of the API, which is in UTC, without fractions of a second.
 func humanTime(s string) string {
 	s, _, _ = strings.Cut(s, ".")
 	return strings.Replace(s, "T", " ", 1) + " UTC"
 }
 
-// diff writes a line for each record that went or came.
+// diff writes a line for each removed or added record. It writes nothing for a SOA record that differs only in its
+// serial or the TTL of the zone: every change increases the serial, and historyTTL.diff writes the TTL.
 func (s historySet) diff(b *strings.Builder, zone historyTTL) {
 	before, after := s.lines(s.Before, zone.Before), s.lines(s.After, zone.After)
-	if s.Type == "SOA" && len(before) == 1 && len(after) == 1 && withoutSerial(s.lines(s.Before, zone.After)[0]) == withoutSerial(after[0]) {
-		return // every change steps the serial, and the zone's TTL has lines of its own
+	if s.Type == "SOA" && len(before) == 1 && len(after) == 1 &&
+		withoutSerial(s.lines(s.Before, zone.After)[0]) == withoutSerial(after[0]) {
+		return
 	}
 	for _, line := range before {
 		if !slices.Contains(after, line) {
@@ -191,7 +195,7 @@ func (s historySet) diff(b *strings.Builder, zone historyTTL) {
 	}
 }
 
-// withoutSerial is the line of a SOA record without its third datum.
+// withoutSerial removes the serial from a SOA record line: owner, TTL, type, mname, rname, serial.
 func withoutSerial(line string) string {
 	f := strings.Fields(line)
 	if len(f) > 5 {
@@ -200,6 +204,7 @@ func withoutSerial(line string) string {
 	return strings.Join(f, " ")
 }
 
+// lines returns one line for each record of v. ttl is the TTL of the zone, for a set without its own TTL.
 func (s historySet) lines(v *historyValues, ttl uint32) []string {
 	if v == nil {
 		return nil

@@ -14,29 +14,28 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-const zoneImportLong = `Import a zone from a zone file, with all its records, in one step. The zone must not
-exist yet; with --replace it may, and the file becomes all of its content: what is not
-in the file is deleted. A new zone begins with the serial of the file; one that is
-replaced steps its own, if anything in it changes.
+const zoneImportLong = `Import a zone from a zone file, in one atomic step. An existing zone is refused, unless
+--replace is set: then the file replaces the content of the zone, and records that are
+not in the file are deleted. A new zone starts with the serial of the file. A replaced
+zone increases its own serial if any record changes.
 
-The file is read and checked here while it is sent. A mistake is reported with file,
-line and column, and nothing is changed. All of the master file syntax of RFC 1035 is
-read, with $TTL, $GENERATE, types without a name (RFC 3597), and $INCLUDE of files below
-the zone file's own folder. The file begins with a SOA record with a whole name or after
-$ORIGIN; where it does neither, --zone names the zone.
+The command checks the file while it sends it. An error in the file is reported with
+file, line and column, and nothing is changed. The syntax is the master file format of
+RFC 1035 with $TTL, $GENERATE, unknown types (RFC 3597), and $INCLUDE of files in the
+directory of the zone file or below. The first record must be the SOA record, with a
+fully qualified name or after $ORIGIN. Otherwise set the name of the zone with --zone.
 
-An export has each ALIAS in a comment above the addresses that were made of it. They
-are imported as plain addresses, or with --revive-alias as the ALIAS.
+An export has each ALIAS in a comment above its addresses. The import creates these
+addresses as ordinary records, or the ALIAS with --revive-alias.
 
-FILE is - for standard input, from which $INCLUDE is not possible.
+FILE - is standard input; $INCLUDE is not possible there.
 
-While it works, the command shows how far it is: with a bar on a terminal, with a line
-every few seconds elsewhere.`
+The command shows its progress: a bar on a terminal, otherwise a line every few seconds.`
 
 func newZoneImport(conn *connection) *cobra.Command {
 	var out cli.Format
 	var zone string
-	var how importHow
+	var opts importOptions
 	var quiet bool
 	c := &cobra.Command{
 		Use:   "import FILE",
@@ -61,31 +60,33 @@ func newZoneImport(conn *connection) *cobra.Command {
 			}
 			p := cli.NewProgress(cmd.ErrOrStderr(), quiet)
 			defer p.End()
-			s, err := readZoneFile(cmd.Context(), args[0], cmd.InOrStdin(), zonefile.Options{Origin: origin, ReviveAlias: how.revive}, p)
+			syntax := zonefile.Options{Origin: origin, ReviveAlias: opts.reviveAlias}
+			s, err := readZoneFile(cmd.Context(), args[0], cmd.InOrStdin(), syntax, p)
 			if err != nil {
 				return err
 			}
-			z, err := cl.importZone(cmd.Context(), s, how, p)
+			z, err := cl.importZone(cmd.Context(), s, opts, p)
 			if err != nil {
 				return err
 			}
 			p.End()
 			sum := importSummary{Zone: z.raw, Records: s.records, Names: s.names(), Seconds: time.Since(start).Seconds()}
-			return out.Say(cmd, sum, "imported %s: %d records, %d names, serial %d, %.1f s\n", z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
+			return out.Say(cmd, sum, "imported %s: %d records, %d names, serial %d, %.1f s\n",
+				z.Name, sum.Records, sum.Names, z.Serial, sum.Seconds)
 		},
 	}
 	out.AddFlag(c)
-	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone, which relative names are relative to")
-	c.Flags().BoolVar(&how.replace, "replace", false, "let the file replace the content of a zone that exists")
-	c.Flags().BoolVar(&how.revive, "revive-alias", false, "make ALIAS records of the comments that an export has of them")
-	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show how far the work is")
+	c.Flags().StringVar(&zone, "zone", "", "`NAME` of the zone; relative names in the file are relative to it")
+	c.Flags().BoolVar(&opts.replace, "replace", false, "replace the content of an existing zone")
+	c.Flags().BoolVar(&opts.reviveAlias, "revive-alias", false, "create ALIAS records from the comments of an export")
+	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not show the progress")
 	return c
 }
 
-// importHow is what may become of the records.
-type importHow struct {
-	replace bool // those that the zone has go
-	revive  bool // comments of ALIAS records are such, and their addresses are not in the file
+// importOptions are the flags of an import.
+type importOptions struct {
+	replace     bool // replace the records of an existing zone
+	reviveAlias bool // read ALIAS records from comments, and ignore the addresses below them
 }
 
 type importSummary struct {
@@ -105,12 +106,13 @@ type task struct {
 
 const importsPath = "/v2/zones/tasks/imports"
 
-// importZone sends a zone and waits until it is served.
-func (c *client) importZone(ctx context.Context, s *outgoing, how importHow, p *cli.Progress) (zoneReply, error) {
+// importZone sends a zone file and waits until the zone is served.
+func (c *client) importZone(ctx context.Context, s *zoneUpload, opts importOptions,
+	p *cli.Progress) (zoneReply, error) {
 	var z zoneReply
-	t, err := c.sendZone(ctx, s, how, p)
-	if bad := s.end(); bad != nil {
-		return z, bad // it is why sending failed
+	t, err := c.sendZone(ctx, s, opts, p)
+	if fileErr := s.end(); fileErr != nil {
+		return z, fileErr // the error in the file caused the error of the request
 	}
 	if err != nil {
 		return z, err
@@ -122,16 +124,16 @@ func (c *client) importZone(ctx context.Context, s *outgoing, how importHow, p *
 	return z, c.call(ctx, http.MethodGet, "/v2/zones/"+t.ZoneID, nil, &z)
 }
 
-// sendZone sends a zone file as it is being read.
-func (c *client) sendZone(ctx context.Context, s *outgoing, how importHow, p *cli.Progress) (t task, err error) {
-	if err := c.mayImport(ctx, s.zone, how.replace); err != nil {
+// sendZone sends a zone file while the file is read, and returns the task of the import.
+func (c *client) sendZone(ctx context.Context, s *zoneUpload, opts importOptions, p *cli.Progress) (t task, err error) {
+	if err := c.checkZoneAbsent(ctx, s.zone, opts.replace); err != nil {
 		return t, err
 	}
 	q := url.Values{}
-	if how.replace {
+	if opts.replace {
 		q.Set("replace", "true")
 	}
-	if how.revive {
+	if opts.reviveAlias {
 		q.Set("revive_alias", "true")
 	}
 	path := importsPath
@@ -147,19 +149,20 @@ func (c *client) sendZone(ctx context.Context, s *outgoing, how importHow, p *cl
 	return t, err
 }
 
-// mayImport asks before a large file is sent for nothing. The server asks again when it commits.
-func (c *client) mayImport(ctx context.Context, name dnsname.Name, replace bool) error {
+// checkZoneAbsent returns an error if the zone exists and replace is false, before a large file is sent in vain. The
+// server checks again when it commits.
+func (c *client) checkZoneAbsent(ctx context.Context, name dnsname.Name, replace bool) error {
 	if replace {
 		return nil
 	}
-	_, found, err := c.lookForZone(ctx, name)
+	_, found, err := c.queryZone(ctx, name)
 	if err == nil && found {
-		err = cli.Fail("--replace lets the file replace what the zone holds", "the zone %s exists already", name)
+		err = cli.Fail("use --replace to replace the content of the zone", "the zone %s already exists", name)
 	}
 	return err
 }
 
-// await polls a task until it has ended, and forgets it then: nobody will ask for it again.
+// await polls a task until it ends, and then deletes it from the server.
 func (c *client) await(ctx context.Context, t task, path string) (task, error) {
 	wait := 5 * time.Millisecond
 	for t.Status == "PENDING" {
@@ -171,9 +174,9 @@ func (c *client) await(ctx context.Context, t task, path string) (task, error) {
 			return t, err
 		}
 	}
-	_ = c.call(ctx, http.MethodDelete, path+"/"+t.ID, nil, nil) // a row left behind harms nobody
+	_ = c.call(ctx, http.MethodDelete, path+"/"+t.ID, nil, nil) // best effort: a task that stays is harmless
 	if t.Status != "COMPLETE" {
-		return t, cli.Fail("nothing was changed", "the server refused it: %s", t.Message)
+		return t, cli.Fail("nothing was changed", "the server refused the zone: %s", t.Message)
 	}
 	return t, nil
 }

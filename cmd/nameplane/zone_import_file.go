@@ -22,42 +22,43 @@ import (
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
-// outgoing is a zone file that is being sent to the server in normal form: one complete record per line, without
-// directives. It is read and checked while it is sent, so that client and server work at the same time. A mistake ends
-// the request, and the server drops what it has received; a file that fits the buffer is sent only after all of it was
-// checked.
-type outgoing struct {
+// zoneUpload reads and checks a zone file and writes it to the body of a request in a normal form: one complete record
+// per line, without directives other than $ORIGIN and $TTL at the top. Reading and sending run at the same time, so
+// that the client and the server work in parallel. An error in the file aborts the request, and the server drops what
+// it has received. A file that fits into the buffer is sent only after all of it was checked.
+type zoneUpload struct {
 	zone    dnsname.Name
-	records int
-	seen    map[uint64]uint8 // by hash of a name: which kinds of records it has
+	records int              // number of records that were read
+	seen    map[uint64]uint8 // kinds of records by the hash of their owner name
 
-	body    *io.PipeReader
-	pipe    *io.PipeWriter
-	begun   chan struct{} // closed when zone and the first bytes are known, or reading has failed
-	beginOf sync.Once
-	done    chan struct{} // closed when reading has ended
-	err     error         // of reading; valid once done is closed
+	body      *io.PipeReader // the body of the request
+	pipe      *io.PipeWriter
+	started   chan struct{} // closed when the zone and the first bytes are known, or reading has failed
+	startOnce sync.Once
+	done      chan struct{} // closed when reading has ended
+	err       error         // error of reading; valid after done is closed
 
-	out   *bufio.Writer
-	line  []byte
-	owner dnsname.Name // of the line before
-	text  string       // of owner
-	soa   string       // data
-	seed  maphash.Seed
+	out       *bufio.Writer
+	line      []byte       // buffer for one line
+	owner     dnsname.Name // owner name of the previous line
+	ownerText string
+	soa       string // data of the SOA record
+	seed      maphash.Seed
 }
 
-// The kinds of records that exclude each other at a name.
+// Kinds of records at a name. A CNAME excludes all other kinds.
 const (
 	hasCNAME = 1 << iota
 	hasOthers
 	hasNS
 )
 
-// readZoneFile starts to read and check a zone file; "-" is in. The origin is the zero Name if the file itself has it.
-// The caller reads the body and calls end.
-func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Options, p *cli.Progress) (*outgoing, error) {
+// readZoneFile starts to read and check the zone file at path, or in if path is "-". o.Origin is the zero Name if the
+// file defines the origin itself. The caller reads the body and calls end.
+func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Options,
+	p *cli.Progress) (*zoneUpload, error) {
 	o.File = path
-	f, root, err := openZone(ctx, path, in, p)
+	f, root, err := openSource(ctx, path, in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Opt
 		size = info.Size()
 	}
 	p.Begin("sending", size)
-	s := newOutgoing(o.Origin)
+	s := newZoneUpload(o.Origin)
 	go func() {
 		defer f.Close()
 		if root != nil {
@@ -79,7 +80,7 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Opt
 		}
 		s.finish(s.read(bufio.NewReaderSize(p.Reader(ctx, f), 64<<10), o))
 	}()
-	<-s.begun
+	<-s.started
 	select {
 	case <-s.done:
 		return s, s.err
@@ -88,10 +89,10 @@ func readZoneFile(ctx context.Context, path string, in io.Reader, o zonefile.Opt
 	}
 }
 
-// openZone opens a zone file, and its directory for $INCLUDE, which standard input does not have.
-func openZone(ctx context.Context, path string, in io.Reader, p *cli.Progress) (*os.File, *os.Root, error) {
+// openSource opens a zone file and its directory, which limits $INCLUDE. The directory is nil for standard input.
+func openSource(ctx context.Context, path string, in io.Reader, p *cli.Progress) (*os.File, *os.Root, error) {
 	if path == "-" {
-		f, err := keepInput(ctx, in, p)
+		f, err := spoolInput(ctx, in, p)
 		return f, nil, err
 	}
 	f, err := openZoneFile(path)
@@ -101,18 +102,19 @@ func openZone(ctx context.Context, path string, in io.Reader, p *cli.Progress) (
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		f.Close()
-		return nil, nil, cli.Fail("", "cannot open the folder of the zone file: %s", err)
+		return nil, nil, cli.Fail("", "cannot open the directory of the zone file: %s", err)
 	}
 	return f, root, nil
 }
 
-// keepInput copies standard input to a file, because its writer may be slow, and the server does not wait.
-func keepInput(ctx context.Context, in io.Reader, p *cli.Progress) (*os.File, error) {
+// spoolInput copies standard input to a temporary file. A slow writer could exceed the time that the server waits for a
+// request.
+func spoolInput(ctx context.Context, in io.Reader, p *cli.Progress) (*os.File, error) {
 	f, err := os.CreateTemp("", "nameplane-import-*")
 	if err != nil {
-		return nil, cli.Fail("TMPDIR says where temporary files go", "cannot make a temporary file: %s", err)
+		return nil, cli.Fail("TMPDIR sets the directory for temporary files", "cannot create a temporary file: %s", err)
 	}
-	os.Remove(f.Name()) // the open file stays until it is closed
+	os.Remove(f.Name()) // the data exists until the file is closed, and no crash leaves it behind
 	p.Begin("reading", 0)
 	_, err = io.Copy(f, p.Reader(ctx, in))
 	if err == nil {
@@ -125,61 +127,65 @@ func keepInput(ctx context.Context, in io.Reader, p *cli.Progress) (*os.File, er
 	if errors.Is(err, context.Canceled) {
 		return nil, interrupted(err)
 	}
-	return nil, cli.Fail("is the disk full? TMPDIR says where temporary files go", "cannot keep standard input: %s", err)
+	return nil, cli.Fail("is the disk full? TMPDIR sets the directory for temporary files",
+		"cannot copy standard input: %s", err)
 }
 
 func openZoneFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, cli.Fail("give the path of a zone file, or - for standard input", "cannot read the zone file: %s", err)
+		return nil, cli.Fail("set FILE to the path of a zone file, or to - for standard input",
+			"cannot read the zone file: %s", err)
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder", path)
+		err = fmt.Errorf("%s is a directory", path)
 	}
 	if err != nil {
 		f.Close()
-		return nil, cli.Fail("give the path of a zone file", "cannot read the zone file: %s", err)
+		return nil, cli.Fail("set FILE to the path of a zone file", "cannot read the zone file: %s", err)
 	}
 	return f, nil
 }
 
-func newOutgoing(zone dnsname.Name) *outgoing {
-	s := &outgoing{zone: zone, begun: make(chan struct{}), done: make(chan struct{}), seen: map[uint64]uint8{}, seed: maphash.MakeSeed()}
+func newZoneUpload(zone dnsname.Name) *zoneUpload {
+	s := &zoneUpload{zone: zone, started: make(chan struct{}), done: make(chan struct{}), seen: map[uint64]uint8{},
+		seed: maphash.MakeSeed()}
 	s.body, s.pipe = io.Pipe()
 	s.out = bufio.NewWriterSize(s, 256<<10)
 	return s
 }
 
-// Write passes the buffer of out on to the request.
-func (s *outgoing) Write(b []byte) (int, error) {
-	s.beginOf.Do(func() { close(s.begun) })
+// Write sends the content of the buffer. It implements io.Writer for the field out.
+func (s *zoneUpload) Write(b []byte) (int, error) {
+	s.startOnce.Do(func() { close(s.started) })
 	return s.pipe.Write(b)
 }
 
-// finish ends the body, with the error of the file if there is one.
-func (s *outgoing) finish(err error) {
+// finish ends the body of the request. An error of the file aborts the request.
+func (s *zoneUpload) finish(err error) {
 	s.err = err
 	_ = s.pipe.CloseWithError(err)
 	close(s.done)
-	s.beginOf.Do(func() { close(s.begun) })
+	s.startOnce.Do(func() { close(s.started) })
 }
 
-// end drops what was not sent, waits until reading has ended, and returns the error of the file.
-func (s *outgoing) end() error {
+// end discards the unsent part, waits until reading has ended, and returns the error in the file.
+func (s *zoneUpload) end() error {
 	_ = s.body.Close()
 	<-s.done
 	if errors.Is(s.err, io.ErrClosedPipe) {
-		return nil // the request ended first, and has its own error
+		return nil // the request ended first, with an error of its own
 	}
 	return s.err
 }
 
 // names returns the number of names in the zone.
-func (s *outgoing) names() int { return len(s.seen) }
+func (s *zoneUpload) names() int { return len(s.seen) }
 
-func (s *outgoing) read(in *bufio.Reader, o zonefile.Options) error {
-	head, _ := in.Peek(4096) // Parse reports its error
+// read parses and checks the file, and writes its records.
+func (s *zoneUpload) read(in *bufio.Reader, o zonefile.Options) error {
+	head, _ := in.Peek(4096) // Parse reports a read error
 	ttl, hasTTL := headTTL(head)
 	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
 		if s.records == 0 {
@@ -197,14 +203,16 @@ func (s *outgoing) read(in *bufio.Reader, o zonefile.Options) error {
 	}
 	switch {
 	case s.soa == "":
-		return cli.Fail("a zone begins with a SOA record; `nameplane zone create` makes one for an empty zone", "%s: the file has no SOA record", o.File)
+		return cli.Fail("a zone needs a SOA record; `nameplane zone create` creates an empty zone with one",
+			"%s: the file has no SOA record", o.File)
 	case s.seen[s.hash(s.zone)]&hasNS == 0:
-		return cli.Fail("add the zone's name servers, such as: @ NS ns1.example.net.", "%s: zone %s has no NS record at its apex", o.File, s.zone)
+		return cli.Fail("add the name servers of the zone, such as: @ NS ns1.example.net.",
+			"%s: zone %s has no NS record at its apex", o.File, s.zone)
 	}
 	return s.out.Flush()
 }
 
-// fileFailure returns a mistake in the file with its position first and the hint on its own line.
+// fileFailure returns an error in the file with its position first and the hint on its own line.
 func fileFailure(err error) error {
 	e, ok := errors.AsType[*zonefile.Error](err)
 	if !ok || errors.Is(err, io.ErrClosedPipe) {
@@ -220,11 +228,11 @@ func interrupted(err error) error {
 	return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted", Hint: "nothing was imported", Err: err}
 }
 
-// begin writes the directives above the records.
-func (s *outgoing) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
+// begin writes the $ORIGIN and $TTL directives before the first record.
+func (s *zoneUpload) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
 	if s.zone.IsZero() {
 		if rec.Type != rr.TypeSOA {
-			return errors.New("the first record is not the zone's SOA record; name the zone with --zone")
+			return errors.New("the first record is not a SOA record; set the name of the zone with --zone")
 		}
 		s.zone = rec.Name
 	}
@@ -235,8 +243,8 @@ func (s *outgoing) begin(rec zonefile.Record, ttl uint32, hasTTL bool) error {
 	return nil
 }
 
-// check refuses what the server would refuse, while the position is known.
-func (s *outgoing) check(rec zonefile.Record) error {
+// check returns an error for a record that the server would refuse. Only here is its position in the file known.
+func (s *zoneUpload) check(rec zonefile.Record) error {
 	if !rec.Name.IsIn(s.zone) {
 		return fmt.Errorf("%s is not in the zone %s", rec.Name, s.zone)
 	}
@@ -251,9 +259,9 @@ func (s *outgoing) check(rec zonefile.Record) error {
 	case rr.TypeSOA:
 		switch {
 		case rec.Name != s.zone:
-			return fmt.Errorf("the SOA record of %s is not the zone's, %s", rec.Name, s.zone)
-		case s.soa != "" && s.soa != rec.Data: // the same one twice is how transfers are written down
-			return errors.New("the zone has a SOA record already, and this is another")
+			return fmt.Errorf("the SOA record of %s is not at the apex of the zone %s", rec.Name, s.zone)
+		case s.soa != "" && s.soa != rec.Data: // dig AXFR prints the SOA record twice
+			return errors.New("the zone already has a different SOA record")
 		}
 		s.soa = rec.Data
 		kinds |= hasOthers
@@ -261,20 +269,21 @@ func (s *outgoing) check(rec zonefile.Record) error {
 		kinds |= hasOthers
 	}
 	if kinds&hasCNAME != 0 && kinds&hasOthers != 0 {
-		return fmt.Errorf("a CNAME cannot stand beside other records, and %s has both", rec.Name)
+		return fmt.Errorf("a CNAME cannot stand beside other records at %s", rec.Name)
 	}
 	s.seen[h] = kinds
 	return nil
 }
 
-func (s *outgoing) hash(n dnsname.Name) uint64 { return maphash.String(s.seed, n.Wire()) }
+func (s *zoneUpload) hash(n dnsname.Name) uint64 { return maphash.String(s.seed, n.Wire()) }
 
-func (s *outgoing) write(rec zonefile.Record) error {
+// write writes one record as a line.
+func (s *zoneUpload) write(rec zonefile.Record) error {
 	if rec.Name != s.owner {
-		s.owner, s.text = rec.Name, rec.Name.String()
+		s.owner, s.ownerText = rec.Name, rec.Name.String()
 	}
 	s.records++
-	b := append(s.line[:0], s.text...)
+	b := append(s.line[:0], s.ownerText...)
 	b = append(b, ' ')
 	b = strconv.AppendUint(b, uint64(rec.TTL), 10)
 	b = append(b, " IN "...)
@@ -291,8 +300,8 @@ var (
 	comment      = regexp.MustCompile(`(?m);.*$`)
 )
 
-// headTTL returns the $TTL above the first record. It becomes the TTL of the zone, which record sets without their own
-// TTL use.
+// headTTL returns the $TTL before the first record, and whether there is one. It becomes the TTL of the zone, which
+// record sets without their own TTL use.
 func headTTL(head []byte) (uint32, bool) {
 	m := ttlDirective.FindSubmatchIndex(head)
 	if m == nil {

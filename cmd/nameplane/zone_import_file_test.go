@@ -25,7 +25,7 @@ func TestHeadTTL(t *testing.T) {
 		{"$TTL 300\n@ SOA", 300, true},
 		{"; comment\n\n$ORIGIN example.org.\n$ttl 1h30m ; ninety minutes\n", 5400, true},
 		{"$TTL 0\r\n", 0, true},
-		{"@ SOA x y 1 1 1 1 1\n$TTL 300\n", 0, false}, // it is not the zone's, but of what follows
+		{"@ SOA x y 1 1 1 1 1\n$TTL 300\n", 0, false}, // it applies only to the records that follow
 		{"$ORIGIN example.org.\n@ SOA", 0, false},
 		{"; $TTL 300\n@ SOA", 0, false},
 		{"$TTL soon\n", 0, false},
@@ -38,7 +38,7 @@ func TestHeadTTL(t *testing.T) {
 	}
 }
 
-// TestNormalForm shows what is sent: nothing of it depends on a line before or on another file.
+// TestNormalForm checks the body of the request: no record depends on a previous line or on another file.
 func TestNormalForm(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	in := `$ORIGIN example.org.
@@ -61,7 +61,7 @@ h1.example.org. 300 IN CNAME ns1.example.org.
 h2.example.org. 300 IN CNAME ns1.example.org.
 t.example.org. 300 IN TXT "a b" "c"
 `
-	s, err := readZoneFile(t.Context(), "-", strings.NewReader(in), zonefile.Options{}, cli.NewProgress(io.Discard, true))
+	s, err := readZoneText(t.Context(), in, zonefile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,35 +78,41 @@ t.example.org. 300 IN TXT "a b" "c"
 	if s.records != 7 || s.names() != 5 {
 		t.Errorf("%d records and %d names, want 7 and 5", s.records, s.names())
 	}
-	// Not even now: whatever ends the program leaves nothing behind.
+	// The temporary file is deleted when it is created, so that even a crash leaves no file.
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files: %v, %v, want none", left, err)
 	}
 }
 
-// largeZone is more than what is gathered before something is sent.
-func largeZone(end string) string {
-	return "$ORIGIN example.org.\n$TTL 300\n@ SOA ns1 h 1 1 1 1 1\n@ NS ns1\n" + strings.Repeat("www A 192.0.2.1\n", 20_000) + end
+// readZoneText reads a zone file from standard input.
+func readZoneText(ctx context.Context, text string, o zonefile.Options) (*zoneUpload, error) {
+	return readZoneFile(ctx, "-", strings.NewReader(text), o, cli.NewProgress(io.Discard, true))
 }
 
-// TestMistakeBreaksOff: a mistake behind what was sent already is the end of the body, and not as after the last
-// record.
-func TestMistakeBreaksOff(t *testing.T) {
-	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("www A 192.0.2.300\n")), zonefile.Options{}, cli.NewProgress(io.Discard, true))
+// largeZone returns a zone file that is larger than the buffer. It ends with the given line.
+func largeZone(end string) string {
+	head := "$ORIGIN example.org.\n$TTL 300\n@ SOA ns1 h 1 1 1 1 1\n@ NS ns1\n"
+	return head + strings.Repeat("www A 192.0.2.1\n", 20_000) + end
+}
+
+// TestErrorAbortsBody checks an error in a file whose first part was sent already. The body must end with an error, not
+// with EOF, because the server would take it for complete.
+func TestErrorAbortsBody(t *testing.T) {
+	s, err := readZoneText(t.Context(), largeZone("www A 192.0.2.300\n"), zonefile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n, err := io.Copy(io.Discard, s.body); err == nil || n == 0 {
-		t.Errorf("sent %d octets, err = %v, want some and then an error", n, err)
+		t.Errorf("sent %d bytes, err = %v, want some bytes and then an error", n, err)
 	}
 	if err := s.end(); err == nil || !strings.Contains(err.Error(), "standard input:20005:7: ") {
-		t.Errorf("end() = %v, want the place of the mistake", err)
+		t.Errorf("end() = %v, want the position of the error", err)
 	}
 }
 
-// TestUnwantedBody: a server that refuses early is not blamed on the file.
-func TestUnwantedBody(t *testing.T) {
-	s, err := readZoneFile(t.Context(), "-", strings.NewReader(largeZone("")), zonefile.Options{}, cli.NewProgress(io.Discard, true))
+// TestBodyNotRead checks that end returns no error of the file when the server refuses the request early.
+func TestBodyNotRead(t *testing.T) {
+	s, err := readZoneText(t.Context(), largeZone(""), zonefile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,25 +124,28 @@ func TestUnwantedBody(t *testing.T) {
 func TestReadInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := readZoneFile(ctx, "-", strings.NewReader("@ A"), zonefile.Options{Origin: dnsname.Root}, cli.NewProgress(io.Discard, true))
+	_, err := readZoneText(ctx, "@ A", zonefile.Options{Origin: dnsname.Root})
 	if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != cli.ExitUnknown || f.Text != "interrupted" {
 		t.Errorf("err = %v, want interrupted", err)
 	}
 }
 
-// BenchmarkReadZoneFile is the client's share of an import.
+// BenchmarkReadZoneFile measures the work of the client in an import.
 func BenchmarkReadZoneFile(b *testing.B) {
 	var zone bytes.Buffer
 	zone.WriteString("$ORIGIN example.org.\n$TTL 300\n@ SOA ns1 h 1 1 1 1 1\n@ NS ns1\n")
 	for i := range 100_000 {
 		zone.WriteString("host")
 		zone.WriteString(strings.Repeat("0", i%3))
-		zone.WriteString(string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676%26)) + string(rune('a'+i/17576)))
+		for _, n := range []int{i % 26, i / 26 % 26, i / 676 % 26, i / 17576} {
+			zone.WriteRune(rune('a' + n))
+		}
 		zone.WriteString(" A 192.0.2.1\n")
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := readZoneFile(b.Context(), "-", bytes.NewReader(zone.Bytes()), zonefile.Options{}, cli.NewProgress(io.Discard, true))
+		progress := cli.NewProgress(io.Discard, true)
+		s, err := readZoneFile(b.Context(), "-", bytes.NewReader(zone.Bytes()), zonefile.Options{}, progress)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -17,29 +17,30 @@ func newZoneList(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List zones",
-		Long: `List the zones of the token's project, by name.
+		Long: `List the zones of the project of the token, sorted by name.
 
-With -o json the output is an array of zones as the API describes them.`,
+With -o json the output is an array of zones in the format of the API.`,
 		Example: `  nameplane zone list
   nameplane zone list --name '*.example.org.'
   nameplane zone list -o json | jq -r '.[].name'`,
 		Args: cli.Args(0, 0),
 		RunE: conn.with(func(cmd *cobra.Command, cl *client, _ []string) error {
-			cl.all = all
+			cl.allProjects = all
 			q := url.Values{"limit": {"1000"}, "sort_key": {"name"}}
 			if name != "" {
 				q.Set("name", name)
 			}
-			return cl.list(cmd, out, "/v2/zones?"+q.Encode(), "zones", "no zones; `nameplane zone create NAME` makes one",
+			return cl.list(cmd, out, "/v2/zones?"+q.Encode(), "zones", "no zones; `nameplane zone create NAME` creates one",
 				[]string{"NAME", "SERIAL", "TTL", "EMAIL", "STATUS", "PROJECT"}, zoneRow)
 		}),
 	}
 	out.AddFlag(c)
 	c.Flags().BoolVar(&all, "all-projects", false, "list the zones of all projects (administrators only)")
-	c.Flags().StringVar(&name, "name", "", "only zones with this `NAME`, in which * stands for any characters")
+	c.Flags().StringVar(&name, "name", "", "list only zones with this `NAME`; * matches any characters")
 	return c
 }
 
+// zoneRow converts a zone to a table row.
 func zoneRow(item json.RawMessage) ([][]string, error) {
 	var z zoneReply
 	err := json.Unmarshal(item, &z)

@@ -13,11 +13,11 @@ func newZoneRollback(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{
 		Use:   "rollback NAME SERIAL",
-		Short: "Make a zone what it was at a serial",
-		Long: `Make the records of a zone, and its own TTL, what they were when it had a serial, in one
-step and with a new serial: secondaries only ever go forward. "nameplane zone history"
-shows the serials, and "nameplane zone diff" what would change. A rollback is a change
-like any other, and can be rolled back.`,
+		Short: "Restore a zone at an earlier serial",
+		Long: `Restore the records and the TTL of a zone at an earlier serial, in one atomic step. The
+zone gets a new serial, because secondaries accept only a higher one. "nameplane zone
+history" shows the serials, and "nameplane zone diff" shows what would change. A rollback
+is a change like any other, and can be rolled back.`,
 		Example: `  nameplane zone diff example.org 1790000000
   nameplane zone rollback example.org 1790000000`,
 		Args: cli.Args(2, 2),
@@ -35,7 +35,7 @@ like any other, and can be rolled back.`,
 			if err := cl.call(cmd.Context(), http.MethodPost, path, map[string]uint32{"serial": serial}, &after); err != nil {
 				return historyHint(z, err)
 			}
-			return out.Say(cmd, after.raw, "%s is what it was at serial %d, and has serial %d\n", after.Name, serial, after.Serial)
+			return out.Say(cmd, after.raw, "restored %s at serial %d; the new serial is %d\n", after.Name, serial, after.Serial)
 		},
 	}
 	out.AddFlag(c)
@@ -50,7 +50,7 @@ func parseSerial(cmd *cobra.Command, s string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// historyHint says where the serials are that the server knows.
+// historyHint adds a hint if the server does not know the serial.
 func historyHint(z zoneReply, err error) error {
 	if status(err) == http.StatusConflict {
 		return cli.Fail("`nameplane zone history "+z.Name+"` shows the serials", "%s", err)

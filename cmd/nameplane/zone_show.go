@@ -13,8 +13,8 @@ func newZoneShow(conn *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a zone",
-		Long: `Show what is known of a zone, but for its records: "nameplane record list NAME" and
-"nameplane zone export NAME" show those.`,
+		Long: `Show the properties of a zone. "nameplane record list NAME" and "nameplane zone export
+NAME" show its records.`,
 		Example: `  nameplane zone show example.org
   nameplane zone show example.org -o json | jq .serial`,
 		Args: cli.Args(1, 1),
