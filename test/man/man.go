@@ -1,4 +1,6 @@
-// Package man compares the manual pages in docs/man with the commands of the programs, and writes them.
+// Package man compares the manual pages in docs/man with the commands of the programs, or writes the pages.
+//
+// Start with Compare in man.go: the tests of nameplane and nameplane-egress call it with their root command.
 package man
 
 import (
@@ -13,8 +15,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// Compare checks that dir has the manual page of each command of a program, and no page of a command that is gone.
-// With update it writes them instead.
+// Compare checks that dir has an up-to-date manual page for each command of a program, and no page without a command.
+// With update it writes the pages instead of comparing them.
 func Compare(t *testing.T, root *cobra.Command, dir string, update bool) {
 	t.Helper()
 	want := map[string][]byte{}
@@ -24,9 +26,10 @@ func Compare(t *testing.T, root *cobra.Command, dir string, update bool) {
 		t.Fatal(err)
 	}
 	for _, path := range old {
+		// The pages of nameplane-egress match nameplane*, too.
 		other := root.Name() == "nameplane" && strings.HasPrefix(filepath.Base(path), "nameplane-egress")
 		if _, ok := want[filepath.Base(path)]; !ok && !other {
-			t.Errorf("%s is the page of no command", path)
+			t.Errorf("%s: there is no such command", path)
 		}
 	}
 	for name, text := range want {
@@ -38,16 +41,16 @@ func Compare(t *testing.T, root *cobra.Command, dir string, update bool) {
 			continue
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, text) {
-			t.Errorf("%s is not the page of its command (%v): run make man", path, err)
+			t.Errorf("%s is not up to date (%v): run make man", path, err)
 		}
 	}
 }
 
-// date is in the header of each page. It does not change with the commands, so that a page changes only with its text.
+// date is the date in the header of each page. It is constant, so that a page changes only if its text changes.
 var date = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
 
-// add renders the pages of a command and of those below it.
-func add(t *testing.T, c *cobra.Command, to map[string][]byte) {
+// add renders the pages of a command and its subcommands into pages, by file name.
+func add(t *testing.T, c *cobra.Command, pages map[string][]byte) {
 	t.Helper()
 	c.DisableAutoGenTag = true
 	c.InitDefaultHelpFlag()
@@ -58,10 +61,10 @@ func add(t *testing.T, c *cobra.Command, to map[string][]byte) {
 	if err := doc.GenMan(c, header, &text); err != nil {
 		t.Fatal(err)
 	}
-	to[name+".1"] = text.Bytes()
+	pages[name+".1"] = text.Bytes()
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand() {
-			add(t, sub, to)
+			add(t, sub, pages)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-// Package packaging uses the Debian package and the container image as an operator does.
+// Package packaging tests the Debian package and the container image as an operator uses them.
+//
+// Start with TestDebianPackage and TestImage: each builds its artefact and runs a script of testdata in new namespaces.
 package packaging
 
 import (
@@ -13,8 +15,8 @@ import (
 
 const root = "../.."
 
-// TestDebianPackage does what an operator does with the package: install, use, remove, purge. The system has no
-// init, so the test starts the server as the unit does.
+// TestDebianPackage installs, uses, removes and purges the Debian package in a minimal system. The system has no init,
+// so the script starts the server with the command of the systemd unit.
 func TestDebianPackage(t *testing.T) {
 	need.OrFail(t, need.Programs{"mmdebstrap": "mmdebstrap", "dig": "bind9-dnsutils", "unshare": "util-linux"})
 	system, err := filepath.Abs(filepath.Join(root, ".cache/system.tar"))
@@ -29,28 +31,28 @@ func TestDebianPackage(t *testing.T) {
 	}
 	run(t, dir, "tar", "-xf", system, "--exclude=./dev")
 	run(t, ".", "cp", packages[0], filepath.Join(dir, "nameplane.deb"))
-	out := session(t, dir, "testdata/package.sh")
+	out := runScript(t, dir, "testdata/package.sh")
 	for _, want := range []string{"ns1.localhost.", "purged"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("the session does not show %q:\n%s", want, out)
+			t.Errorf("the output of the script does not contain %q:\n%s", want, out)
 		}
 	}
 }
 
-// TestImage builds the container image, starts it as an ordinary user, and asks it.
+// TestImage builds the container image, starts it as an unprivileged user, and queries the server in it.
 func TestImage(t *testing.T) {
 	need.OrFail(t, need.Programs{"buildah": "buildah", "dig": "bind9-dnsutils", "unshare": "util-linux"})
 	dir := t.TempDir()
 	builder := "buildah --storage-driver vfs --root " + dir + "/root --runroot " + dir + "/run"
 	run(t, root, "make", "image", "IMAGE=nameplane-test", "BUILDER="+builder)
 	t.Setenv("BUILDER", builder)
-	if out := session(t, dir, "testdata/image.sh"); !strings.Contains(out, `"status":"ok"`) {
+	if out := runScript(t, dir, "testdata/image.sh"); !strings.Contains(out, `"status":"ok"`) {
 		t.Errorf("the server in the container is not healthy:\n%s", out)
 	}
 }
 
-// session runs a script in dir, with namespaces of its own for mounts, network and processes.
-func session(t *testing.T, dir, script string) string {
+// runScript runs a script in dir, in new namespaces for mounts, network and processes, and returns its output.
+func runScript(t *testing.T, dir, script string) string {
 	t.Helper()
 	text, err := os.ReadFile(script)
 	if err != nil {
@@ -59,6 +61,7 @@ func session(t *testing.T, dir, script string) string {
 	return run(t, dir, "unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "bash", "-c", string(text))
 }
 
+// run runs a command in dir and returns its output. It fails the test if the command fails.
 func run(t *testing.T, dir string, command ...string) string {
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
