@@ -1,7 +1,7 @@
-# Everything a person needs is a target here; each is a few lines, so that this file can be read in one go.
+# Targets for building, testing, measuring and packaging. CONTRIBUTING.md explains the test targets.
 GO ?= go
 SETUP := test/setup.sh
-# Programs are built and tested with the versions in the go.mod of their own module, as `go install` builds them.
+# Each module is built and tested with the versions in its own go.mod, as `go install` does.
 export GOWORK := off
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
@@ -12,34 +12,34 @@ TEST := $(GO) test -timeout 20m
 run: nameplane ## start a server on loopback, with its data in ./data
 	bin/nameplane serve --data data --dns 127.0.0.1:5300 --http 127.0.0.1:8053
 
-nameplane: ## the server and command line, into bin
+nameplane: ## build the server and command line into bin
 	$(BUILD) -o bin/ ./cmd/nameplane
 
-build: nameplane ## all three programs, into bin
+build: nameplane ## build all three programs into bin
 	cd kubernetes && $(BUILD) -o ../bin/ ./cmd/...
 
-install: build ## programs, manual pages and completions, below PREFIX (/usr/local) and DESTDIR
+install: build ## install programs, manual pages and completions below PREFIX (/usr/local) and DESTDIR
 	install -D -t $(DESTDIR)$(PREFIX)/bin bin/nameplane bin/nameplane-egress bin/nameplane-coredns
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/*.1
 	mkdir -p $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	bin/nameplane completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nameplane
 PREFIX ?= /usr/local
 
-generate: man ## deep copies and CRDs from the types in kubernetes/api, and manual pages
+generate: man ## generate manual pages, and deep copies and CRDs from the types in kubernetes/api
 	kubernetes/api/generate.sh
 
-man: ## the manual pages in docs/man, from the commands
+man: ## generate the manual pages in docs/man from the commands
 	$(GO) test ./cmd/nameplane -run TestManualPages -update
 	cd kubernetes && $(GO) test ./cmd/nameplane-egress -run TestManualPages -update
 
 # CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestMakeTargets compares it with this file.
 
-quick: ## format, vet and unit tests, without the servers of others
+quick: ## check format, vet, run unit tests; needs no other DNS servers
 	$(FORMAT)
 	$(GO) vet ./...
 	$(TEST) $(UNIT)
 
-test: ## install what the tests of the nameplane program need, then run them
+test: ## install the packages that the tests of nameplane need, then run the tests
 	$(SETUP) test
 	$(FORMAT)
 	$(GO) vet ./...
@@ -52,7 +52,7 @@ test: ## install what the tests of the nameplane program need, then run them
 	cd test/clients && $(TEST) -race -cpu 1 ./openapi
 	cd test/clients && $(TEST) .
 
-test-all: test ## the same for everything, Kubernetes and OVN included
+test-all: test ## also test packages, Kubernetes and OVN
 	$(SETUP) test-all
 	$(TEST) -tags soak ./test/hostile
 	$(TEST) ./test/packaging
@@ -64,42 +64,42 @@ test-all: test ## the same for everything, Kubernetes and OVN included
 FORMAT := @test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
 STATICCHECK := $(CURDIR)/.cache/bin/staticcheck
 UNIT := $(shell find ./internal ./cmd -name '*_test.go' -printf '%h\n' | sort -u)
-# The slowest first. All of them mostly wait, so more of them run at a time than there are processors.
+# The slowest suite comes first. Suites mostly wait, so more of them run at a time than there are processors.
 SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./test ./bench ./deploy \( -path ./test/clients -o -path ./test/packaging \) -prune -o -name '*_test.go' -printf '%h\n' | sort -u))
-# Packages that own goroutines run under the race detector. That of Go 1.26 crashes now and then where two processors run
-# timers of one synctest bubble: packages with bubbles get one processor, which finds the same races.
+# Packages that start goroutines run under the race detector. The race detector of Go 1.26 sometimes crashes when two
+# processors run timers of one synctest bubble. Packages with bubbles run on one processor, which finds the same races.
 RACE := $(filter $(addprefix ./internal/,publish dnsserver access store% daemon cli explain/resolvers),$(UNIT))
 BUBBLES := $(filter $(addprefix ./internal/,httpapi% mec resolve% forward follow transfer alias dnspeer registry \
 	explain/gather explain/probe explain/scans lab simnet),$(UNIT))
 PLAIN := $(filter-out $(RACE) $(BUBBLES),$(UNIT))
 
-fuzz: ## every fuzz target, a few seconds each
+fuzz: ## run every fuzz target for 15 seconds
 	test/fuzz.sh 15s
 
-bench: nameplane ## ratios against the servers people run; docs/bench.md has the last results
+bench: nameplane ## compare with other DNS servers; write docs/bench.md
 	$(SETUP) bench
 	$(GO) run ./bench -write
 
-bench-egress: build ## the figures of egress firewalls by name, on a real API server and a real OVN; needs root
+bench-egress: build ## measure egress firewalls with a real API server and OVN; needs root
 	$(SETUP) test-all
 	GOWORK= $(GO) run ./kubernetes/bench/egress -bin bin -write docs/bench-egress.md
 
-bench-explain: nameplane ## how fast, right and harmless explain is, in the lab and against real resolvers; needs root
+bench-explain: nameplane ## measure speed, accuracy and load of explain in the lab and with real resolvers; needs root
 	$(SETUP) test
 	$(GO) run ./bench/explain -bin bin/nameplane
 
-bench-hostile: ## ten minutes of all attacks at once: what another tenant notices; needs root
+bench-hostile: ## run all attacks for ten minutes and measure the effect on another tenant; needs root
 	$(SETUP) test
 	$(TEST) -count 1 -tags soak -run TestSoak -v ./test/hostile -soak 10m
 
-lint: ## golangci-lint with the linters of .golangci.yml, for all modules
+lint: ## run golangci-lint with .golangci.yml in all modules
 	$(SETUP) lint
 	$(LINT) run ./...
 	cd kubernetes && $(LINT) run ./...
 	cd test/clients && $(LINT) run ./...
 LINT := $(CURDIR)/.cache/bin/golangci-lint
 
-tidy: generate ## fail if requirements of a module or generated files are not up to date
+tidy: generate ## fail if a go.mod or a generated file is not up to date
 	for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || exit 1; done
 	git diff --exit-code docs/man kubernetes/api deploy/kubernetes
 MODULES := . kubernetes test/clients
@@ -112,29 +112,29 @@ cross: ## build and vet all programs for GOARCH
 GOARCH ?= $(shell $(GO) env GOARCH)
 export GOARCH
 
-# No part of `make test-all`: it needs https://vuln.go.dev, and its result changes while the tree does not.
+# Not part of `make test-all`: it needs https://vuln.go.dev, and its result changes without a change of the code.
 VULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
-vuln: ## known vulnerabilities in what the programs link; needs the network
+vuln: ## check the linked code for known vulnerabilities; needs the internet
 	$(VULNCHECK) ./...
 	cd kubernetes && $(VULNCHECK) ./...
 
-deb: nameplane ## a Debian package of the nameplane program, into dist
+deb: nameplane ## build a Debian package of nameplane into dist
 	$(SETUP) deb
 	deploy/debian/build.sh
 
-image: nameplane ## a container image of the nameplane program, tagged IMAGE, with podman, buildah or docker
+image: nameplane ## build a container image of nameplane, tagged IMAGE, with podman, buildah or docker
 	mkdir -p dist/image
 	cp bin/nameplane /etc/ssl/certs/ca-certificates.crt deploy/Dockerfile dist/image/
-	BUILDAH_FORMAT=docker $(BUILDER) build -t $(IMAGE) dist/image # the format of OCI has no health check
+	BUILDAH_FORMAT=docker $(BUILDER) build -t $(IMAGE) dist/image # the OCI format has no health check
 IMAGE ?= nameplane
 BUILDER ?= $(notdir $(firstword $(wildcard $(foreach b,podman buildah docker,/usr/bin/$b /usr/local/bin/$b))))
 
-dist: ## what a release has: programs, Debian packages, bills of materials, checksums
+dist: ## build the files of a release: programs, Debian packages, bills of materials, checksums
 	$(SETUP) dist
 	deploy/release.sh
 
-publish-release: ## a draft release of the tag, with the files of dist; needs gh
+publish-release: ## create a draft release of the tag with the files of dist; needs gh
 	gh release create --draft --verify-tag "$$(git describe --exact-match --tags)" dist/*
 
-clean: ## what was built; ./data stays
+clean: ## delete everything that was built; keep ./data
 	rm -rf bin dist .cache

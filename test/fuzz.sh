@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the modules for the given time each.
+# Runs every fuzz target of all modules for the given time: fuzz.sh [TIME]
 set -eu
 cd "$(dirname "$0")/.."
 grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what a target of the Makefile needs and the machine does not have: setup.sh test|test-all|bench|lint|deb|dist
+# Installs the missing packages and tools for a target of the Makefile: setup.sh test|test-all|bench|lint|deb|dist
 set -eu
 cd "$(dirname "$0")/.."
 target=${1:-test}
 export GOWORK=off # every module is built with its own versions
 
-packages() { # program:package, or :package for a package without a program of its own
+packages() { # prints program:package, or :package for a package without a program
 	echo ip:iproute2 unshare:util-linux mount:mount curl:curl jq:jq faketime:faketime
 	echo named:bind9 dig:bind9-dnsutils rndc:bind9-utils knotd:knot knsupdate:knot-dnsutils nsd:nsd unbound:unbound
 	echo pdns_server:pdns-server :pdns-backend-sqlite3 sqlite3:sqlite3 pdns_recursor:pdns-recursor kresd:knot-resolver
@@ -38,7 +38,7 @@ missing() {
 	done
 }
 
-retry() { # a registry that is busy now may not be in a moment
+retry() { # runs a command up to five times, because downloads can fail temporarily
 	local i
 	for i in 1 2 3 4 5; do
 		"$@" && return 0
@@ -56,7 +56,7 @@ install() {
 	fi
 	export DEBIAN_FRONTEND=noninteractive
 	retry apt-get update -qq
-	# Packages of servers start them; here the tests start their own, on their own ports.
+	# Packages of servers start the servers. policy-rc.d prevents that: the tests start servers on their own ports.
 	local policy=/usr/sbin/policy-rc.d linked=
 	printf '#!/bin/sh\nexit 101\n' >$policy.nameplane
 	chmod +x $policy.nameplane
@@ -66,7 +66,7 @@ install() {
 	rm -f $policy.nameplane
 }
 
-tool() { # name package [ldflags]: builds a program of the module test/tools/NAME, unless it is newer than its versions
+tool() { # NAME PACKAGE [LDFLAGS]: builds a program of the module test/tools/NAME, unless it is up to date
 	local out=$PWD/.cache/bin/$1
 	[ -x "$out" ] && [ "$out" -nt "test/tools/$1/go.mod" ] && return 0
 	mkdir -p .cache/bin
@@ -74,19 +74,19 @@ tool() { # name package [ldflags]: builds a program of the module test/tools/NAM
 	(cd "test/tools/$1" && retry env CGO_ENABLED=0 nice -n 15 go build -trimpath -ldflags "-s -w ${3:-}" -o "$out" "$2") && touch "$out"
 }
 
-kubernetes() { # what only the tests of the module kubernetes/ need
+kubernetes() { # downloads and builds what only the tests of the module kubernetes/ need
 	(cd kubernetes && retry go mod download)
-	# A kube-apiserver that does not know its version has other features. Some minutes if nothing of it was ever compiled here.
+	# The version flags matter: kube-apiserver enables features by its version. The first build takes some minutes.
 	local kube minor v=k8s.io/component-base/version
 	kube=$(cd test/tools/kube-apiserver && retry go list -m -f '{{.Version}}' k8s.io/kubernetes)
 	minor=${kube#v*.}
 	tool etcd go.etcd.io/etcd/server/v3
 	tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
-	# A test generates the CRDs again.
+	# A test regenerates the CRDs.
 	(cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
 }
 
-case $target in # these need Go alone
+case $target in # these targets need only Go
 lint)
 	tool golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	exit
@@ -100,7 +100,7 @@ esac
 
 need=$(missing)
 installing=
-if [ -n "$need" ]; then # packages come while Go downloads and compiles
+if [ -n "$need" ]; then # install packages while Go downloads and compiles
 	# shellcheck disable=SC2086
 	install $need &
 	installing=$!
@@ -114,8 +114,8 @@ bench) tool coredns . ;;
 esac
 [ -z "$installing" ] || wait $installing
 if [ "$target" = test-all ]; then
-	# A system without nameplane, of the Debian or Ubuntu release of this machine, to install the package in.
+	# A minimal system of the Debian or Ubuntu release of this machine, for the test of the Debian package.
 	[ -e .cache/system.tar ] || retry mmdebstrap --quiet --variant=apt --include=adduser "$(. /etc/os-release && echo "$VERSION_CODENAME")" .cache/system.tar
-	# Without it the tests with a later OVN are skipped, and say so.
-	test/ovn.sh || echo "there is no later OVN to test with" >&2
+	# Without a later OVN its tests are skipped with a message.
+	test/ovn.sh || echo "setup.sh: cannot get a later OVN: its tests are skipped" >&2
 fi

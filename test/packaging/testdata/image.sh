@@ -1,4 +1,4 @@
-# Starts the image nameplane-test with $BUILDER, in an empty network.
+# Starts the image nameplane-test with $BUILDER in a network namespace that has only loopback.
 set -eux
 ip link set lo up
 mkdir data

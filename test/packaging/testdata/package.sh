@@ -1,4 +1,4 @@
-# Installs, uses and purges the package, in the root folder of a system without init.
+# Installs, uses and purges the Debian package in a system without init. The working directory is its root directory.
 set -eux
 ip link set lo up
 mount -t proc proc proc
@@ -32,7 +32,7 @@ wait $server
 
 inside dpkg -r nameplane
 test ! -e usr/bin/nameplane
-test -s var/lib/nameplane/nameplane.db # zones survive a removal
+test -s var/lib/nameplane/nameplane.db # a removal keeps the zones
 inside dpkg -P nameplane
 test ! -e var/lib/nameplane
 test ! -e etc/nameplane
