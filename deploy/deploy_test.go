@@ -1,5 +1,4 @@
-// Package deploy tests the systemd unit, the manifests and the Dockerfile in this folder against the program that they
-// start.
+// Package deploy checks that the systemd unit, the manifests and the Dockerfile match the program that they start.
 package deploy
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// cluster has all objects of the manifests.
+// cluster holds all objects of the manifests.
 type cluster struct {
 	namespace  namespace
 	config     configMap
@@ -50,7 +49,7 @@ func read(t *testing.T, file string) []byte {
 	return b
 }
 
-// manifests reads every file that kustomization.yaml names, and checks that it names all files.
+// manifests reads every file of kustomization.yaml, and checks that it lists all files.
 func manifests(t *testing.T) cluster {
 	t.Helper()
 	var k kustomization
@@ -134,8 +133,7 @@ func port(t *testing.T, addr string) int {
 	return n
 }
 
-// TestConfigMap checks that the program accepts the configuration, and that the container has the ports of the
-// configuration.
+// TestConfigMap checks that the program accepts the configuration, and that the container has the ports of it.
 func TestConfigMap(t *testing.T) {
 	c := manifests(t)
 	cfg, err := config.Parse("nameplane.yaml", []byte(c.config.Data["nameplane.yaml"]))
@@ -160,8 +158,7 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// TestFiles checks that every file that the configuration names is in a volume, and that the store is in a persistent
-// one.
+// TestFiles checks that every file of the configuration is in a volume, and that the volume of the store is persistent.
 func TestFiles(t *testing.T) {
 	c := manifests(t)
 	cfg, err := config.Parse("nameplane.yaml", []byte(c.config.Data["nameplane.yaml"]))
@@ -273,7 +270,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestPolicies checks which clients may connect to each port.
+// TestPolicies checks which clients may reach each port.
 func TestPolicies(t *testing.T) {
 	c := manifests(t)
 	if p := c.policies["nothing"].Spec; len(p.PodSelector.MatchLabels) != 0 || p.Ingress != nil || p.Egress != nil ||

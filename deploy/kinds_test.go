@@ -1,7 +1,7 @@
 package deploy
 
-// These types have the fields of objects in kubernetes/ that are used there. They are decoded strictly, so a field that
-// Kubernetes does not know, or that is at the wrong level, fails the test.
+// The types below are the objects in kubernetes/ with the fields that are used there. They are decoded strictly: an
+// unknown or misplaced field fails the test.
 
 type meta struct {
 	Name      string            `yaml:"name"`
@@ -9,7 +9,7 @@ type meta struct {
 	Labels    map[string]string `yaml:"labels"`
 }
 
-// head has the fields that every object begins with.
+// head holds the fields that every object has.
 type head struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`

@@ -9,16 +9,15 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// These constants are the memory that a served record takes besides its name and data (docs/bench.md has 81 bytes for a
-// name including both), and the least length of an address record in a zone file.
+// The memory of a served record without its name and data (docs/bench.md has 81 bytes per name with both), and the
+// smallest size of an address record in a zone file.
 const (
 	servedRecord = 100
 	fileRecord   = 34
 )
 
 // TestMemoryAgrees compares the memory limits of the unit and the manifest with the quotas and http.max_import of their
-// configurations. A project at its quotas must take at most half of the memory, and the largest accepted import must
-// fit.
+// configurations. A project at its quotas may use half of the memory, and an import of the largest size must fit.
 func TestMemoryAgrees(t *testing.T) {
 	c := manifests(t)
 	u := unit(t, string(read(t, "systemd/nameplane.service")))

@@ -8,8 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/config"
 )
 
-// unit parses a systemd unit into section.key, with the values in order. Settings that are not in known are typing
-// errors.
+// unit reads a systemd unit and returns the values of each section.key in order. A setting that is not in known is an
+// error, to detect typing errors.
 func unit(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	out, section := map[string][]string{}, ""
@@ -70,8 +70,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestHostConfig checks that the unit permits what the configuration for a host needs: port 53, and a data directory
-// that can be written.
+// TestHostConfig checks that the unit allows what the configuration for a host needs: port 53, and a writable directory
+// for the store.
 func TestHostConfig(t *testing.T) {
 	cfg, err := config.Parse("nameplane.yaml", read(t, "systemd/nameplane.yaml"))
 	if err != nil {

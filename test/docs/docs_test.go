@@ -36,8 +36,8 @@ func TestShell(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the shell blocks of %v: %v\n%s", guides, err, out)
 	}
-	for _, want := range []string{"\n192.0.2.1\n", "is what it was at serial", "imported", "mail.example.org."} {
-		if !strings.Contains(out, want) {
+	for _, want := range []string{"\n192.0.2.1\n", "restored example.org. at serial", "imported", "mail.example.org."} {
+		if !strings.Contains(string(out), want) {
 			t.Errorf("the output does not show %q:\n%s", want, out)
 		}
 	}
