@@ -34,7 +34,7 @@ func (d *Daemon) openExplain() error {
 	// All scans share one rate limit: a server that several scans query sees them as one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
 	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{PerClient: c.PerClient,
-		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Parse: parseTarget})
+		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Budget: d.budget, Parse: parseTarget})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,11 @@ type Change struct {
 
 // Diff returns the changes from one scan of a name to a later one. A value that is missing in one of them is not a
 // change.
-func Diff(before, after *explain.Facts) (out []Change) {
-	a, b := explain.PastOf(before), explain.PastOf(after)
+func Diff(before, after *explain.Facts) []Change {
+	return changes(explain.PastOf(before), explain.PastOf(after))
+}
+
+func changes(a, b explain.Past) (out []Change) {
 	add := func(what, x, y string) {
 		if x != y && x != "" && y != "" {
 			out = append(out, Change{what, x, y})

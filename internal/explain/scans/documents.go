@@ -3,6 +3,7 @@ package scans
 import (
 	"bytes"
 	"container/list"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
@@ -40,21 +41,37 @@ type document struct {
 }
 
 // Document returns the report of a scan of a project, in one of report.Formats. It is rendered from the facts, so it
-// includes checks that were added after the scan.
-func (s *Service) Document(project, id, format string) (Document, error) {
+// includes checks that were added after the scan. The caller must call release when it no longer uses the document.
+func (s *Service) Document(ctx context.Context, project, id, format string) (_ Document, release func(), err error) {
 	if _, _, err := s.Get(project, id); err != nil {
-		return Document{}, err
+		return Document{}, nil, err
 	}
 	d, mine := s.documents.find(form{id, format})
-	if !mine {
-		<-d.made
-		return d.Document, d.err
+	if mine {
+		// Other requests wait for this document, so it is rendered even if this client disconnects.
+		release = s.make(context.WithoutCancel(ctx), d, project)
+		return d.Document, release, d.err
 	}
-	d.Body, d.err = s.render(id, format)
+	<-d.made
+	if d.err != nil {
+		return Document{}, nil, d.err
+	}
+	release, err = s.take(ctx, project, int64(len(d.Body))*bodyMemory)
+	return d.Document, release, err
+}
+
+// make renders a document, or sets its error. If it has no error, the caller must call release.
+func (s *Service) make(ctx context.Context, d *document, project string) (release func()) {
+	defer close(d.made)
+	release, d.err = s.takeFacts(ctx, project, d.form.id)
+	if d.err == nil {
+		if d.Body, d.err = s.render(d.form.id, d.form.format); d.err != nil {
+			release()
+		}
+	}
 	d.Tag = TagOf(d.Body)
 	s.documents.keep(d)
-	close(d.made)
-	return d.Document, d.err
+	return release
 }
 
 // TagOf returns the digest of a body.

@@ -24,7 +24,7 @@ func TestDocument(t *testing.T) {
 		for i := range bodies {
 			all.Go(func() {
 				var err error
-				if bodies[i], err = s.Document("p1", x.ID, format); err != nil {
+				if bodies[i], err = documentOf(s, "p1", x.ID, format); err != nil {
 					t.Error(err)
 				}
 			})
@@ -40,10 +40,10 @@ func TestDocument(t *testing.T) {
 		}
 		tags[bodies[0].Tag] = format
 	}
-	if _, err := s.Document("p2", x.ID, "json"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := documentOf(s, "p2", x.ID, "json"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another project's report: %v", err)
 	}
-	if _, err := s.Document("p1", x.ID, "pdf"); err == nil {
+	if _, err := documentOf(s, "p1", x.ID, "pdf"); err == nil {
 		t.Error("there is a report in a form that does not exist")
 	}
 }
@@ -56,7 +56,7 @@ func TestDocumentsBounded(t *testing.T) {
 	var all []scans.Scan
 	for i := range 4 {
 		x := finish(t, s, begin(t, s, alice, explain.Analyze, fmt.Sprintf("%d.test", i)))
-		d, err := s.Document("p1", x.ID, "json")
+		d, err := documentOf(s, "p1", x.ID, "json")
 		if err != nil || len(d.Body) < 3<<20 {
 			t.Fatalf("%d octets, %v", len(d.Body), err)
 		}
@@ -64,7 +64,7 @@ func TestDocumentsBounded(t *testing.T) {
 	}
 	for _, i := range []int{3, 0} {
 		again := i == 0
-		d, err := s.Document("p1", all[i].ID, "json")
+		d, err := documentOf(s, "p1", all[i].ID, "json")
 		if err != nil || d.Tag != bodies[i].Tag || (&d.Body[0] != &bodies[i].Body[0]) != again {
 			t.Errorf("document %d: made again %v, want %v; %v", i, &d.Body[0] != &bodies[i].Body[0], again, err)
 		}
@@ -78,7 +78,7 @@ func TestEarlierSchema(t *testing.T) {
 		f.Schema = explain.Schema1
 		return f
 	})
-	if f, err := s.Facts("p1", x.ID); err != nil || f.Schema != explain.Schema {
+	if f, err := factsOf(s, "p1", x.ID); err != nil || f.Schema != explain.Schema {
 		t.Errorf("facts are of the version %q, %v; want %q", f.Schema, err, explain.Schema)
 	}
 }

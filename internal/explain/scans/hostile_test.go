@@ -54,7 +54,7 @@ func testTooLarge(t *testing.T, replies int, fill func([]byte) (int, error)) {
 		}
 		return f
 	})
-	facts, err := s.Facts("p1", x.ID)
+	facts, err := factsOf(s, "p1", x.ID)
 	if x.State != scans.Done || err != nil || len(facts.Exchanges) != replies || facts.Exchanges[0].Error == "" {
 		t.Errorf("%s %q, %v", x.State, x.Problem, err)
 	}

@@ -119,12 +119,13 @@ func (r factsRow) unpack() (*explain.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, maxText))
-	if err != nil {
+	size := int64(min(sizeOf(r.Gzip), maxText)) // the caller has reserved memory for this size
+	text := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	if _, err := text.ReadFrom(io.LimitReader(z, size+1)); err != nil { // beyond size, z verifies its checksum
 		return nil, err
 	}
 	facts := new(explain.Facts)
-	err = json.Unmarshal(text, facts)
+	err = json.Unmarshal(text.Bytes(), facts)
 	facts.Schema = explain.Schema // the fields of schema 1 that schema 2 lacks are not read
 	return facts, err
 }
@@ -176,9 +177,9 @@ func sameSubject(a, b Scan) bool {
 
 // past holds the results of earlier scans of a name.
 type past struct {
-	id      string
-	facts   *explain.Facts // facts of the last finished scan of the same kind
-	history []explain.Past
+	id      string         // ID of the last finished scan of the same kind; empty if there is none
+	last    explain.Past   // its result
+	history []explain.Past // all results, the newest first
 }
 
 // maxHistory limits the earlier scans that a scan is compared with.
@@ -186,24 +187,24 @@ const maxHistory = 5
 
 // past returns the earlier results to compare with. Analyze and Compare see the same records, so each uses the
 // results of the other.
-func (s *Service) past(scan Scan) (out past) {
+func (s *Service) past(ctx context.Context, scan Scan) (out past) {
 	for _, old := range s.List(scan.Project, Filter{Name: scan.Name}) {
 		same := old.Request.Kind == scan.Request.Kind
 		if old.State != Done || old.ID == scan.ID ||
 			!same && (old.Request.Kind == explain.Scan || scan.Request.Kind == explain.Scan) {
 			continue
 		}
-		if len(out.history) >= maxHistory && (!same || out.facts != nil) {
+		if len(out.history) >= maxHistory && (!same || out.id != "") {
 			continue
 		}
-		facts, err := s.stored(old.ID)
+		p, err := s.pastOf(ctx, old)
 		if err != nil {
-			continue // without its facts, the earlier scan is ignored
+			continue // without its facts, or without memory for them, the earlier scan is ignored
 		}
-		if out.facts == nil && same {
-			out.id, out.facts = old.ID, facts
+		if out.id == "" && same {
+			out.id, out.last = old.ID, p
 		}
-		out.history = append(out.history, explain.PastOf(facts))
+		out.history = append(out.history, p)
 	}
 	return out
 }
@@ -250,14 +251,7 @@ func (s *Service) Get(project, id string) (Scan, <-chan struct{}, error) {
 	return Scan{}, nil, fmt.Errorf("scan %s: %w", id, store.ErrNotFound)
 }
 
-// Facts returns the facts of a scan of a project.
-func (s *Service) Facts(project, id string) (*explain.Facts, error) {
-	if _, _, err := s.Get(project, id); err != nil {
-		return nil, err
-	}
-	return s.stored(id)
-}
-
+// stored reads the facts of a scan. The caller has reserved the memory with takeFacts.
 func (s *Service) stored(id string) (*explain.Facts, error) {
 	var row factsRow
 	if err := s.publisher.View(func(v store.View) error { return v.Object(store.KindFacts, id, &row) }); err != nil {

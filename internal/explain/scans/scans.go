@@ -1,9 +1,9 @@
 // Package scans queues, runs and stores scans of names for the clients of a server.
 //
 // Start with Service in this file: Open, Run and the life of one scan. accept.go accepts requests, limit.go holds the
-// limits, keep.go stores ended scans and their facts, and documents.go renders and caches reports. Equal requests
-// within Options.Share get the same scan. Each scan lists the changes since the previous scan of the same kind and
-// name.
+// limits, keep.go stores ended scans and their facts, memory.go reserves the memory to read them, and documents.go
+// renders and caches reports. Equal requests within Options.Share get the same scan. Each scan lists the changes since
+// the previous scan of the same kind and name.
 package scans
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/check"
@@ -90,7 +91,10 @@ type Options struct {
 	Keep      int           // stored scans of each kind and name; default DefaultKeep
 	KeepAll   int           // stored scans in total; default 5,000
 	MaxTime   time.Duration // time limit of one scan; default 1 min
+	Patience  time.Duration // how long a request waits for memory; default 10 s
 	Public    bool          // the service is open to everyone: private names are refused
+
+	Budget *budget.Budget // memory for facts and reports that are read; nil: no limit
 
 	Parse func(input string) (dnsname.Name, error) // required: converts user input to a name
 }
@@ -111,6 +115,7 @@ func (o *Options) defaults() {
 	o.Keep = cmp.Or(o.Keep, DefaultKeep)
 	o.KeepAll = cmp.Or(o.KeepAll, 5000)
 	o.MaxTime = cmp.Or(o.MaxTime, time.Minute)
+	o.Patience = cmp.Or(o.Patience, 10*time.Second)
 }
 
 // Errors of Start.
@@ -201,7 +206,7 @@ func (s *Service) do(ctx context.Context, r *running) {
 		s.metrics.done(s.conclude(ctx, r, r.end(err, past{})), time.Since(began))
 		return
 	}
-	past := s.past(r.scan)
+	past := s.past(ctx, r.scan)
 	scanCtx, cancel := context.WithTimeout(ctx, s.opts.MaxTime)
 	defer cancel()
 	facts, err := s.scan(scanCtx, r.scan.Name, r.scan.Request, past.history, func(p Progress) { s.progress(r, p) })
@@ -255,8 +260,9 @@ func provisional(facts *explain.Facts) (found []explain.Finding) {
 	return check.Run(facts)
 }
 
-// Findings returns the findings of a scan, or those found so far if it has not ended.
-func (s *Service) Findings(project, id string) []explain.Finding {
+// Findings returns the findings of a scan, or those found so far if it has not ended. It returns none if the report
+// cannot be read, for example because the memory budget has no room.
+func (s *Service) Findings(ctx context.Context, project, id string) []explain.Finding {
 	s.mu.Lock()
 	r := s.live[id]
 	if r != nil && r.scan.Project == project {
@@ -264,10 +270,11 @@ func (s *Service) Findings(project, id string) []explain.Finding {
 		return r.found
 	}
 	s.mu.Unlock()
-	d, err := s.Document(project, id, "json")
+	d, release, err := s.Document(ctx, project, id, "json")
 	if err != nil {
 		return nil
 	}
+	defer release()
 	var made struct{ Findings []explain.Finding }
 	if json.Unmarshal(d.Body, &made) != nil {
 		return nil
@@ -304,8 +311,8 @@ func (r *running) end(err error, past past) Scan {
 	x.State, x.Verdict, x.Summary, x.SafeAt, x.Queries = Done, r.report.Verdict, r.report.Summary, r.report.SafeAt,
 		r.report.Queries
 	x.Previous = past.id
-	if past.facts != nil {
-		x.Changes = Diff(past.facts, r.facts)
+	if past.id != "" {
+		x.Changes = changes(past.last, explain.PastOf(r.facts))
 	}
 	return x
 }

@@ -121,6 +121,25 @@ func finish(t *testing.T, s *scans.Service, x scans.Scan) scans.Scan {
 	}
 }
 
+// factsOf returns the facts of a scan, without a memory limit.
+func factsOf(s *scans.Service, project, id string) (*explain.Facts, error) {
+	all, release, err := s.Facts(context.Background(), project, id)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return all[0], nil
+}
+
+// documentOf returns a report, without a memory limit.
+func documentOf(s *scans.Service, project, id, format string) (scans.Document, error) {
+	d, release, err := s.Document(context.Background(), project, id, format)
+	if err == nil {
+		release()
+	}
+	return d, err
+}
+
 func TestScan(t *testing.T) {
 	w := &fakeScanner{addr: "192.0.2.80"}
 	s := serve(t, openStore(t, filepath.Join(t.TempDir(), "db")), w, scans.Options{})
@@ -132,11 +151,11 @@ func TestScan(t *testing.T) {
 	if got.State != scans.Done || got.Summary == "" || got.Verdict == "" || got.Queries != 3 || got.Ended.IsZero() {
 		t.Errorf("a scan that ended is %+v", got)
 	}
-	facts, err := s.Facts("p1", x.ID)
+	facts, err := factsOf(s, "p1", x.ID)
 	if err != nil || facts.Outcomes[0].Sets[0].Data[0] != "192.0.2.80" {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
-	if _, err := s.Facts("p2", x.ID); !errors.Is(err, store.ErrNotFound) {
+	if _, err := factsOf(s, "p2", x.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("another project's facts: %v", err)
 	}
 	if _, _, err := s.Get("p2", x.ID); !errors.Is(err, store.ErrNotFound) {
@@ -309,7 +328,7 @@ func TestHistory(t *testing.T) {
 	if n := len(again.List("p1", scans.Filter{Kind: explain.Analyze})); n != 3 {
 		t.Errorf("%d scans are kept, not 3", n)
 	}
-	if _, err := again.Facts("p1", first.ID); !errors.Is(err, store.ErrNotFound) {
+	if _, err := factsOf(again, "p1", first.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the facts of a scan that is not kept: %v", err)
 	}
 	if diff := cmp.Diff([]int{0, 1, 2, 3, 3}, w.pasts); diff != "" {

@@ -38,7 +38,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return nil // the scan was deleted, which ends the stream
 		}
-		s.show(h.show(r, x), h.Scans.Findings(x.Project, x.ID))
+		s.show(h.show(r, x), h.Scans.Findings(r.Context(), x.Project, x.ID))
 		if changed == nil || s.err != nil {
 			return nil
 		}

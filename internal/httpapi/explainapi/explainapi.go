@@ -79,6 +79,9 @@ func (h *handler) handle(serve func(http.ResponseWriter, *http.Request) error) h
 			httpapi.Error(w, r, http.StatusBadRequest, err.Error())
 		case errors.Is(err, report.ErrNoPlan):
 			httpapi.Error(w, r, http.StatusNotFound, err.Error())
+		case errors.Is(err, scans.ErrMemory):
+			w.Header().Set("Retry-After", "10")
+			httpapi.Error(w, r, http.StatusServiceUnavailable, err.Error())
 		case errors.Is(err, scans.ErrPrivate):
 			httpapi.Error(w, r, http.StatusForbidden, err.Error())
 		case !httpapi.Fail(w, r, err):
@@ -191,10 +194,11 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := h.show(r, x)
 	if x.State == scans.Done {
-		made, err := h.Scans.Document(x.Project, x.ID, "json")
+		made, release, err := h.Scans.Document(r.Context(), x.Project, x.ID, "json")
 		if err != nil {
 			return err
 		}
+		defer release()
 		out.Report = made.Body
 	}
 	body, err := json.Marshal(out)
@@ -240,10 +244,11 @@ func (h *handler) report(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := h.Scans.Document(x.Project, x.ID, format)
+	made, release, err := h.Scans.Document(r.Context(), x.Project, x.ID, format)
 	if err != nil {
 		return err
 	}
+	defer release()
 	return send(w, r, types[format], made)
 }
 
@@ -262,12 +267,13 @@ func (h *handler) raw(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	facts, err := h.Scans.Facts(x.Project, x.ID)
+	facts, release, err := h.Scans.Facts(r.Context(), x.Project, x.ID)
 	if err != nil {
 		return err
 	}
+	defer release()
 	var b bytes.Buffer
-	if err := gather.Save(&b, facts); err != nil {
+	if err := gather.Save(&b, facts[0]); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=\"%s.json\"", x.ID))
@@ -288,14 +294,12 @@ func (h *handler) diff(w http.ResponseWriter, r *http.Request) error {
 		httpapi.JSON(w, http.StatusOK, map[string]any{"since": nil, "changes": []scans.Change{}})
 		return nil
 	}
-	before, err := h.Scans.Facts(x.Project, with)
+	facts, release, err := h.Scans.Facts(r.Context(), x.Project, with, x.ID)
 	if err != nil {
 		return err
 	}
-	after, err := h.Scans.Facts(x.Project, x.ID)
-	if err != nil {
-		return err
-	}
+	defer release()
+	before, after := facts[0], facts[1]
 	if before.Name != after.Name {
 		return fmt.Errorf("%w: scan %s is of another name", scans.ErrRequest, with)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -29,11 +30,12 @@ type rig struct {
 	accesstest.Rig
 	server *httptest.Server
 	gate   chan struct{}
+	large  func(*explain.Facts) // if set, changes the result of a scan
 }
 
-func newRig(t *testing.T, o scans.Options) rig {
+func newRig(t *testing.T, o scans.Options) *rig {
 	t.Helper()
-	r := rig{Rig: accesstest.Open(t, nil), gate: make(chan struct{})}
+	r := &rig{Rig: accesstest.Open(t, nil), gate: make(chan struct{})}
 	o.Parse = func(s string) (dnsname.Name, error) {
 		n, err := dnsname.Parse(s)
 		return n, err
@@ -46,13 +48,14 @@ func newRig(t *testing.T, o scans.Options) rig {
 	ended := make(chan error)
 	go func() { ended <- service.Run(ctx) }()
 	mux := http.NewServeMux()
-	explainapi.API{Scans: service, Resolvers: resolvers.Load()}.Register(mux)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	explainapi.API{Scans: service, Resolvers: resolvers.Load(), Log: log}.Register(mux)
 	r.server = httptest.NewServer(httpapi.Frame{Access: r.Access}.Wrap(mux))
 	t.Cleanup(func() { r.server.Close(); stop(); <-ended })
 	return r
 }
 
-func (r rig) scan(ctx context.Context, name dnsname.Name, req scans.Request, _ []explain.Past,
+func (r *rig) scan(ctx context.Context, name dnsname.Name, req scans.Request, _ []explain.Past,
 	progress func(scans.Progress)) (*explain.Facts, error) {
 	ns := dnsname.MustParse("ns1." + name.String())
 	f := &explain.Facts{Schema: explain.Schema, Kind: req.Kind, Name: name, Zone: name, At: time.Now(),
@@ -66,10 +69,13 @@ func (r rig) scan(ctx context.Context, name dnsname.Name, req scans.Request, _ [
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if r.large != nil {
+		r.large(f)
+	}
 	return f, nil
 }
 
-func (r rig) do(t *testing.T, token, method, path, body string) *http.Response {
+func (r *rig) do(t *testing.T, token, method, path, body string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -85,9 +91,14 @@ func (r rig) do(t *testing.T, token, method, path, body string) *http.Response {
 }
 
 // start starts a scan and returns its path.
-func (r rig) start(t *testing.T, target string) string {
+func (r *rig) start(t *testing.T, target string) string {
 	t.Helper()
-	res := r.do(t, r.Admin, "POST", "/explain/v1/scans", `{"kind":"scan","target":"`+target+`"}`)
+	return r.startAs(t, r.Admin, target)
+}
+
+func (r *rig) startAs(t *testing.T, token, target string) string {
+	t.Helper()
+	res := r.do(t, token, "POST", "/explain/v1/scans", `{"kind":"scan","target":"`+target+`"}`)
 	var x struct{ ID string }
 	if err := json.NewDecoder(res.Body).Decode(&x); err != nil || res.StatusCode != http.StatusAccepted ||
 		!strings.HasSuffix(res.Header.Get("Location"), x.ID) {
@@ -191,7 +202,7 @@ func TestTags(t *testing.T) {
 }
 
 // doIf sends a GET request with If-None-Match.
-func (r rig) doIf(t *testing.T, path, tag string) *http.Response {
+func (r *rig) doIf(t *testing.T, path, tag string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", r.server.URL+path, nil)
 	if err != nil {
