@@ -15,8 +15,6 @@ import (
 const (
 	lengthAt = 10
 	dataAt   = 12
-
-	pointerMark = 0xc0 // the first byte of a pointer; larger than the length of any label
 )
 
 func pointer(b []byte, to int) { binary.BigEndian.PutUint16(b, wire.Pointer(to)) }
@@ -77,7 +75,7 @@ func (r *Reply) follow(z *zone.Nodes, set zone.Records, from, apex int) {
 // labelAt follows pointers from an offset of the message to the label that they point to. A name continues after a
 // label, but not after a pointer, so later offsets must be relative to a label.
 func (r *Reply) labelAt(at int) int {
-	for r.Msg[at] >= pointerMark {
+	for r.Msg[at] >= wire.PointerMark {
 		at = int(binary.BigEndian.Uint16(r.Msg[at:])) & wire.MaxPointer
 	}
 	return at

@@ -31,7 +31,8 @@ func (s *Server) apexLocked(name dnsname.Name) dnsname.Name {
 	return dnsname.Name{}
 }
 
-// answerLocked answers as an authority (RFC 1034 §4.3.2).
+// answerLocked answers as an authority (RFC 1034 §4.3.2). It is independent of package lookup on purpose: tests need an
+// authority that can be wrong, and a mistake in lookup must not appear on both sides of a test.
 func (s *Server) answerLocked(q *query) {
 	r, k := q.reply, q.key
 	r.Authoritative = true

@@ -8,6 +8,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // cache is the cache of a resolver. Names that do not exist are stored with type 0, because they exist for no type.
@@ -212,9 +213,9 @@ func (e entry) addTo(q *query) {
 
 func (e entry) staleError() uint16 {
 	if e.rcode == dns.RcodeNameError {
-		return edeStaleNX
+		return wire.EDEStaleNXDomain
 	}
-	return edeStale
+	return wire.EDEStale
 }
 
 // alias returns the alias target of the entry, if the query was not for the alias itself.

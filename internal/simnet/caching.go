@@ -12,6 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 func (s *Server) parseResolve(args []string) (command, error) {
@@ -55,7 +56,7 @@ var outcomes = map[string]int{"nxdomain": dns.RcodeNameError, "refused": dns.Rco
 	"servfail": dns.RcodeServerFailure}
 
 func parseFilter(args []string) (func(*policy), error) {
-	r, err := parseRule(args[0], args[2:], edeFiltered)
+	r, err := parseRule(args[0], args[2:], wire.EDEFiltered)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func parseFilter(args []string) (func(*policy), error) {
 }
 
 func parseBogus(args []string) (func(*policy), error) {
-	r, err := parseRule(args[0], args[1:], edeBogus)
+	r, err := parseRule(args[0], args[1:], wire.EDEBogus)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // resolver is the part of a server that resolves other names from the root and caches the results.
@@ -80,15 +81,6 @@ func (s *Server) startWalk(q *query) *walk {
 	return &walk{policy: v.policy, resolver: v, cache: v.caches[which], net: s.net, addr: s.addr.Addr()}
 }
 
-// Extended DNS Errors that resolvers send (RFC 8914).
-const (
-	edeStale    = dns.ExtendedErrorCodeStaleAnswer
-	edeStaleNX  = dns.ExtendedErrorCodeStaleNXDOMAINAnswer
-	edeNobody   = dns.ExtendedErrorCodeNoReachableAuthority
-	edeFiltered = dns.ExtendedErrorCodeFiltered
-	edeBogus    = dns.ExtendedErrorCodeDNSBogus
-)
-
 // applyRule answers with the last matching rule.
 func (p policy) applyRule(q *query) bool {
 	for _, r := range slices.Backward(p.rules) {
@@ -146,7 +138,7 @@ func (w *walk) recurse(ctx context.Context, q *query) error {
 		if err != nil {
 			q.reply.Answer = nil
 			q.reply.Rcode = dns.RcodeServerFailure
-			q.addError(edeNobody, "")
+			q.addError(wire.EDENoReachable, "")
 			return nil
 		}
 		if e.stale {

@@ -38,7 +38,12 @@ const OptionEDE = 15
 const (
 	EDENone             = -1 // no extended error
 	EDEStale            = 3
+	EDEForged           = 4 // the resolver changed the answer, because of its policy
+	EDEBogus            = 6
 	EDENotReady         = 14
+	EDEBlocked          = 15 // by the operator
+	EDECensored         = 16 // by an order from outside
+	EDEFiltered         = 17 // at the request of the client
 	EDEProhibited       = 18
 	EDEStaleNXDomain    = 19
 	EDENotAuthoritative = 20

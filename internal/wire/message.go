@@ -45,12 +45,12 @@ const (
 	RecordFixed = 10
 	// MaxPointer is the last offset that a compression pointer can name (RFC 1035 §4.1.4).
 	MaxPointer = 0x3FFF
+	// PointerMark has the two bits that mark the first byte of a compression pointer. The length of a label is less.
+	PointerMark = 0xC0
 )
 
-const pointerMark = 0xC0 // the first byte of a compression pointer; larger than the length of any label
-
 // Pointer returns a compression pointer to an offset of the message, which is at most MaxPointer.
-func Pointer(to int) uint16 { return pointerMark<<8 | uint16(to) }
+func Pointer(to int) uint16 { return PointerMark<<8 | uint16(to) }
 
 // SkipName returns the offset after the name at an offset. A pointer ends a name; it is not followed.
 func SkipName(msg []byte, at int) (int, bool) {
@@ -59,7 +59,7 @@ func SkipName(msg []byte, at int) (int, bool) {
 		switch {
 		case n == 0:
 			return at + 1, true
-		case n >= pointerMark:
+		case n >= PointerMark:
 			return at + 2, at+2 <= len(msg)
 		case n > dnsname.MaxLabel:
 			return 0, false
@@ -78,7 +78,7 @@ func AppendName(dst, msg []byte, at int) ([]byte, bool) {
 		switch {
 		case n == 0:
 			return append(dst, 0), len(dst)-start < dnsname.MaxWire
-		case n >= pointerMark:
+		case n >= PointerMark:
 			if at+1 >= len(msg) {
 				return dst, false
 			}
