@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 // Assessment is a resolver with its answers, each compared with those of the authority.
@@ -46,27 +47,17 @@ func Assess(f *Facts) []Assessment {
 	return out
 }
 
-// Extended errors (RFC 8914 section 4).
-const (
-	edeStale    = 3
-	edeForged   = 4
-	edeBlocked  = 15
-	edeCensored = 16
-	edeFiltered = 17
-	edeStaleNX  = 19
-)
-
 // hasError reports whether the answer has one of these extended error codes.
 func (s Sample) hasError(codes ...uint16) bool {
 	return slices.ContainsFunc(s.Errors, func(e iterate.EDE) bool { return slices.Contains(codes, e.Code) })
 }
 
 // SaysStale reports whether the resolver says that the TTL of its answer has expired (RFC 8767).
-func (s Sample) SaysStale() bool { return s.hasError(edeStale, edeStaleNX) }
+func (s Sample) SaysStale() bool { return s.hasError(wire.EDEStale, wire.EDEStaleNXDomain) }
 
 // SaysFiltered reports whether the resolver says that its answer comes from a filter.
 func (s Sample) SaysFiltered() bool {
-	return s.hasError(edeBlocked, edeCensored, edeFiltered, edeForged)
+	return s.hasError(wire.EDEBlocked, wire.EDECensored, wire.EDEFiltered, wire.EDEForged)
 }
 
 // Version returns a key for the question and the data of an answer, without the TTLs.
