@@ -19,6 +19,23 @@ type Assessment struct {
 	Answers []Assessed // one for each of Samples, in the same order
 }
 
+// State returns the overall state of the resolver, for reports and times alike. Answers with CD set count only if
+// there are no others: its users do not get them.
+func (c Assessment) State() safeat.State {
+	var states, unchecked []safeat.State
+	for _, s := range c.Answers {
+		if s.NoCheck {
+			unchecked = append(unchecked, s.State)
+		} else {
+			states = append(states, s.State)
+		}
+	}
+	if len(states) == 0 {
+		states = unchecked
+	}
+	return safeat.Overall(states...)
+}
+
 // Assessed is an answer of a resolver, compared with those of the authority.
 type Assessed struct {
 	Sample

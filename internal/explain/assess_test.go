@@ -161,3 +161,24 @@ func TestAssessCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestState checks that an answer without validation does not hide that users of a resolver get none.
+func TestState(t *testing.T) {
+	answer := func(s safeat.State, unchecked bool) explain.Assessed {
+		return explain.Assessed{Sample: explain.Sample{NoCheck: unchecked}, State: s}
+	}
+	for _, tt := range []struct {
+		name    string
+		answers []explain.Assessed
+		want    safeat.State
+	}{
+		{"none", nil, safeat.Silent},
+		{"old without validation", []explain.Assessed{answer(safeat.Failed, false), answer(safeat.Old, true)}, safeat.Failed},
+		{"only without validation", []explain.Assessed{answer(safeat.Old, true)}, safeat.Old},
+		{"two caches", []explain.Assessed{answer(safeat.Current, false), answer(safeat.Old, false)}, safeat.Old},
+	} {
+		if got := (explain.Assessment{Answers: tt.answers}).State(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func SafeAt(f *Facts, c Assessment) safeat.Part {
 }
 
 func resolverOf(f *Facts, links []safeat.Link, c Assessment) safeat.Resolver {
-	r := safeat.Resolver{Name: cmp.Or(c.Operator, c.ID), Addr: c.Addr, Clamps: c.Clamps}
+	r := safeat.Resolver{Name: cmp.Or(c.Operator, c.ID), Addr: c.Addr, Clamps: c.Clamps, State: c.State()}
 	a := newAuthority(f)
 	for _, s := range c.Answers {
 		r.Samples = append(r.Samples, samples(a, links, s)...)

@@ -10,18 +10,14 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// byInterest lists the states, with the most important for a user who waits for a change first.
-var byInterest = []safeat.State{safeat.Negative, safeat.Old, safeat.Stale, safeat.Failed, safeat.Filtered,
-	safeat.Silent, safeat.Current}
-
-// cacheLines returns a line for each resolver. Those that differ from the authority come first.
+// cacheLines returns a line for each resolver. The most important states come first.
 func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 	for _, c := range explain.Assess(f) {
-		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: stateOf(c),
+		l := CacheLine{Resolver: cmp.Or(c.Operator, c.ID), Addr: c.Addr.String(), Region: c.Region, State: c.State(),
 			Why: c.NotAsked, NotAsked: c.NotAsked != "", NoVote: c.NoVote}
 		for _, p := range safe.Resolvers {
 			if p.Addr == c.Addr {
-				l.State, l.Until, l.Likely, l.Caches = p.State, p.Held, p.Likely, p.Caches
+				l.Until, l.Likely, l.Caches = p.Held, p.Likely, p.Caches
 			}
 		}
 		// Safe leaves out resolvers without a vote, so their times are computed separately.
@@ -42,9 +38,7 @@ func cacheLines(f *explain.Facts, safe safeat.Report) (out []CacheLine) {
 		out = append(out, l)
 	}
 	// Stable: resolvers with the same state keep the order of the list.
-	slices.SortStableFunc(out, func(a, b CacheLine) int {
-		return cmp.Compare(slices.Index(byInterest, a.State), slices.Index(byInterest, b.State))
-	})
+	slices.SortStableFunc(out, func(a, b CacheLine) int { return a.State.Compare(b.State) })
 	return out
 }
 
@@ -77,16 +71,6 @@ func basis(s *safeat.Report) string {
 		text += " Assumed: " + words.List(assumed) + "."
 	}
 	return text
-}
-
-// stateOf returns the most important state of the answers of a resolver.
-func stateOf(c explain.Assessment) safeat.State {
-	for _, state := range byInterest {
-		if slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool { return s.State == state }) {
-			return state
-		}
-	}
-	return safeat.Silent
 }
 
 // rcodeText describes a reply without records.

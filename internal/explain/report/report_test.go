@@ -244,7 +244,7 @@ func TestCaches(t *testing.T) {
 	for _, c := range r.Caches {
 		states = append(states, c.Resolver+" "+string(c.State))
 	}
-	if diff := cmp.Diff([]string{"Borland old", "Elba old", "Cuba filtered", "Delos silent", "Aland current"},
+	if diff := cmp.Diff([]string{"Borland old", "Elba old", "Cuba filtered", "Aland current", "Delos silent"},
 		states); diff != "" {
 		t.Errorf("resolvers (-want +got):\n%s", diff)
 	}

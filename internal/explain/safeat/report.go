@@ -161,7 +161,7 @@ func (f Facts) normalized() Facts {
 
 // part returns the result for r. A resolver without samples stands for all that were not sampled.
 func (f Facts) part(r Resolver) Part {
-	p := Part{Name: r.Name, Addr: r.Addr, At: f.Now, Latest: f.Now, State: stateOf(r.Samples)}
+	p := Part{Name: r.Name, Addr: r.Addr, At: f.Now, Latest: f.Now, State: r.overall()}
 	p.Caches = f.caches(r.Samples)
 	per := make([][]Bound, len(f.Links))
 	for i, l := range f.Links {

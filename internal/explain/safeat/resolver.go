@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-// stateOf returns the state of a resolver: the worst of its samples. A filtering resolver is not late.
-func stateOf(samples []Sample) State {
-	for _, s := range []State{Stale, Old, Negative, Failed, Filtered, Current} {
-		if slices.ContainsFunc(samples, func(x Sample) bool { return x.State == s }) {
-			return s
-		}
-	}
-	return Silent
-}
-
 // caches returns the minimum number of caches behind an address. Entries that expire at different times are in
 // different caches, unless the first had expired before the second was seen.
 func (f Facts) caches(samples []Sample) int {

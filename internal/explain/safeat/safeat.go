@@ -111,6 +111,7 @@ type Resolver struct {
 	Addr    netip.Addr
 	Clamps  Clamps
 	Samples []Sample
+	State   State // the overall state of its answers; default: Overall of Samples
 }
 
 // Clamps are the longest times for which a resolver caches positive and negative answers.
