@@ -146,7 +146,8 @@ func (l *setList) markerSet() *zone.RecordSet {
 }
 
 // readByAge reads sets in the order of their creation, which is the order of their ids. It returns
-// store.ErrTooManySkipped when sorting is faster: 4*l.sets is the bound, because skipping a set of another zone costs a fraction of reading one.
+// store.ErrTooManySkipped when sorting is faster: 4*l.sets is the bound, because skipping a set of another zone costs a
+// fraction of reading one.
 func (l *setList) readByAge() error {
 	var after *uuid.UUID
 	if l.marker != nil {

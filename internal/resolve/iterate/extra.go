@@ -68,7 +68,8 @@ func showsDS(zone dnsname.Name, m *dns.Msg) bool {
 	if !hasOwner(m.Ns, zone, dns.TypeNS) {
 		return false
 	}
-	return hasOwner(m.Ns, zone, dns.TypeDS) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC)) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC3))
+	return hasOwner(m.Ns, zone, dns.TypeDS) || slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC)) ||
+		slices.ContainsFunc(m.Ns, isType(dns.TypeNSEC3))
 }
 
 // hasOwner reports whether a section has a record with an owner and a type.
