@@ -65,7 +65,7 @@ func TestDocumentedSettings(t *testing.T) {
 	all := append(leaves(reflect.TypeFor[Config](), ""), sections(reflect.TypeFor[Config](), "")...)
 	top := strings.Join(keys(reflect.TypeFor[Config]()), "|")
 	dotted := regexp.MustCompile("`((?:" + top + ")(?:\\.[a-z_]+)+)(?:: [^`]*)?`")
-	files, err := filepath.Glob("../../docs/*.md")
+	files, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documentation: %v", err)
 	}

@@ -19,8 +19,8 @@ import (
 const root = "../.."
 
 // guides are run in this order in one shell, as a reader would.
-var guides = []string{"README.md", "docs/api.md", "docs/serve.md", "docs/mec.md", "docs/alias.md", "docs/transfers.md",
-	"docs/explain.md", "docs/lab.md", egressPage}
+var guides = []string{"README.md", "docs/reference/zones-api.md", "docs/reference/server.md", "docs/reference/mec.md", "docs/reference/alias.md", "docs/reference/transfers.md",
+	"docs/reference/explain.md", "docs/reference/lab.md", egressPage}
 
 func blocks(t *testing.T, page string) []pages.Block {
 	t.Helper()
@@ -145,7 +145,7 @@ var testName = regexp.MustCompile("`([a-z/-]+)\\.(Test[A-Za-z0-9_]+|Fuzz[A-Za-z0
 // TestNamedTests checks that every test that a page names exists in the named package, and that every subtest is
 // named there.
 func TestNamedTests(t *testing.T) {
-	for page, least := range map[string]int{"docs/conformance.md": 30, "docs/explanation/threats.md": 20} {
+	for page, least := range map[string]int{"docs/reference/conformance.md": 30, "docs/explanation/threats.md": 20} {
 		b, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)

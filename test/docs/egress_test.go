@@ -16,7 +16,7 @@ import (
 	"github.com/nameplane/nameplane/test/pages"
 )
 
-const egressPage = "docs/egress.md"
+const egressPage = "docs/reference/egress.md"
 
 func text(t *testing.T, file string) string {
 	t.Helper()
@@ -246,11 +246,11 @@ func TestEgressExample(t *testing.T) {
 
 var firstCell = regexp.MustCompile(`(?m)^\| ((?:D?[0-9]+a?(?:, )?)+) \|`)
 
-// TestEgressCases checks that docs/conformance.md lists every numbered defect and case of its part about egress once.
+// TestEgressCases checks that docs/reference/conformance.md lists every numbered defect and case of its part about egress once.
 func TestEgressCases(t *testing.T) {
-	_, section, ok := strings.Cut(text(t, "docs/conformance.md"), "\n## Enforce")
+	_, section, ok := strings.Cut(text(t, "docs/reference/conformance.md"), "\n## Enforce")
 	if !ok {
-		t.Fatal("docs/conformance.md has no part about enforce")
+		t.Fatal("docs/reference/conformance.md has no part about enforce")
 	}
 	var got, want []string
 	for _, m := range firstCell.FindAllStringSubmatch(section, -1) {
@@ -266,6 +266,6 @@ func TestEgressCases(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/conformance.md (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/conformance.md (-want +got):\n%s", diff)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/check"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/checks.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/checks.md")
 
-const page = "../../../docs/checks.md"
+const page = "../../../docs/reference/checks.md"
 
 const intro = `# Checks
 
@@ -64,7 +64,7 @@ func document() string {
 	return b.String()
 }
 
-// TestPage checks that docs/checks.md matches the catalogue.
+// TestPage checks that docs/reference/checks.md matches the catalogue.
 func TestPage(t *testing.T) {
 	got := document()
 	if *update {
@@ -77,6 +77,6 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%v; go test -update writes it", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("docs/checks.md is not what the catalogue says; go test -update writes it (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/checks.md is not what the catalogue says; go test -update writes it (-want +got):\n%s", diff)
 	}
 }

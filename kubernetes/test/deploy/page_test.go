@@ -11,9 +11,9 @@ import (
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// TestPage runs the shell blocks of docs/egress.md in one shell. Package test/docs runs those of the other pages.
+// TestPage runs the shell blocks of docs/reference/egress.md in one shell. Package test/docs runs those of the other pages.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/egress.md")
+	page, err := os.ReadFile("../../../docs/reference/egress.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +31,6 @@ func TestPage(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "nameplane-egress-agent.crt: OK") ||
 		!strings.Contains(string(out), "+ bin/nameplane-egress crds") {
-		t.Errorf("the shell blocks of docs/egress.md: %v\n%s", err, out)
+		t.Errorf("the shell blocks of docs/reference/egress.md: %v\n%s", err, out)
 	}
 }

@@ -200,7 +200,7 @@ var shBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 // certificates creates those of both sides, with the commands in the documentation.
 func (s *stage) certificates(t *testing.T) {
 	t.Helper()
-	for _, m := range shBlock.FindAllStringSubmatch(string(read(t, root+"/docs/egress.md")), -1) {
+	for _, m := range shBlock.FindAllStringSubmatch(string(read(t, root+"/docs/reference/egress.md")), -1) {
 		if !strings.Contains(m[1], "openssl") {
 			continue
 		}
@@ -211,7 +211,7 @@ func (s *stage) certificates(t *testing.T) {
 		}
 		return
 	}
-	t.Fatal("docs/egress.md does not say how certificates are made")
+	t.Fatal("docs/reference/egress.md does not say how certificates are made")
 }
 
 // startCoreDNS runs CoreDNS with the Corefile of the examples. Its other plugins read the cluster as an administrator,
@@ -242,9 +242,9 @@ var corefileBlock = regexp.MustCompile("(?ms)^```corefile\n(.*?)^```$")
 // tryCorefiles starts CoreDNS with every Corefile of the documentation.
 func (s *stage) tryCorefiles(t *testing.T) {
 	t.Helper()
-	all := corefileBlock.FindAllStringSubmatch(string(read(t, root+"/docs/egress.md")), -1)
+	all := corefileBlock.FindAllStringSubmatch(string(read(t, root+"/docs/reference/egress.md")), -1)
 	if len(all) == 0 {
-		t.Error("docs/egress.md has no Corefile")
+		t.Error("docs/reference/egress.md has no Corefile")
 	}
 	for _, m := range all {
 		p, _ := s.coredns(t, m[1], [][2]string{{"namespaces openshift-ovn-kubernetes", "namespaces ovn-kubernetes"},

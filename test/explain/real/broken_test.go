@@ -9,7 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/report"
 )
 
-// TestBroken checks that each of the nine faults of bad.com is found at real servers. docs/peers.md lists which of
+// TestBroken checks that each of the nine faults of bad.com is found at real servers. docs/reference/peers.md lists which of
 // them other tools find.
 func TestBroken(t *testing.T) {
 	internet(t)

@@ -20,10 +20,10 @@ type said struct{ Zonemaster, DNSViz, Nameplane []string }
 
 var quoted = regexp.MustCompile("`([A-Z0-9_]+)`")
 
-// documented parses the table in docs/peers.md.
+// documented parses the table in docs/reference/peers.md.
 func documented(t *testing.T) map[string]said {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/peers.md")
+	text, err := os.ReadFile("../../../docs/reference/peers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +48,12 @@ func documented(t *testing.T) map[string]said {
 	return out
 }
 
-// TestPeers checks that docs/peers.md lists exactly the messages of nameplane, Zonemaster and DNSViz about each zone.
+// TestPeers checks that docs/reference/peers.md lists exactly the messages of nameplane, Zonemaster and DNSViz about each zone.
 func TestPeers(t *testing.T) {
 	internet(t)
 	doc := documented(t)
 	if len(doc) != len(peerNames) {
-		t.Errorf("docs/peers.md is about %v", slices.Sorted(maps.Keys(doc)))
+		t.Errorf("docs/reference/peers.md is about %v", slices.Sorted(maps.Keys(doc)))
 	}
 	for domain, names := range peerNames {
 		got := said{Zonemaster: recorded(t, "zonemaster", domain, "tag"), DNSViz: recorded(t, "dnsviz", domain, "code")}
@@ -70,7 +70,7 @@ func TestPeers(t *testing.T) {
 		}
 		got.Nameplane = distinct(got.Nameplane)
 		if diff := cmp.Diff(doc[domain], got); diff != "" {
-			t.Errorf("%s (-docs/peers.md +said):\n%s", domain, diff)
+			t.Errorf("%s (-docs/reference/peers.md +said):\n%s", domain, diff)
 		}
 	}
 }
