@@ -19,8 +19,14 @@ import (
 const root = "../.."
 
 // guides are run in this order in one shell, as a reader would.
-var guides = []string{"README.md", "docs/reference/zones-api.md", "docs/reference/server.md", "docs/reference/mec.md", "docs/reference/alias.md", "docs/reference/transfers.md",
-	"docs/reference/explain.md", "docs/reference/lab.md", egressPage}
+var guides = []string{
+	"README.md",
+	"docs/reference/zones-api.md", "docs/reference/server.md", "docs/reference/mec.md", "docs/reference/alias.md",
+	"docs/reference/transfers.md", "docs/reference/explain.md", "docs/reference/lab.md",
+	"docs/tutorials/first-zone.md", "docs/tutorials/apex-alias.md", "docs/tutorials/edge-application.md",
+	"docs/tutorials/why-a-domain-fails.md", podTutorial,
+	egressPage,
+}
 
 func blocks(t *testing.T, page string) []pages.Block {
 	t.Helper()

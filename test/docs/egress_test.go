@@ -16,7 +16,10 @@ import (
 	"github.com/nameplane/nameplane/test/pages"
 )
 
-const egressPage = "docs/reference/egress.md"
+const (
+	egressPage  = "docs/reference/egress.md"
+	podTutorial = "docs/tutorials/one-name-for-a-pod.md"
+)
 
 func text(t *testing.T, file string) string {
 	t.Helper()
@@ -189,7 +192,7 @@ var kubectlFile = regexp.MustCompile(`(?:-k|-f|--patch-file) ([^ \n]+)`)
 // own commands and their flags. TestShell runs the commands that need no cluster.
 func TestEgressConsole(t *testing.T) {
 	read := 0
-	for _, page := range []string{egressPage, "README.md"} {
+	for _, page := range []string{egressPage, podTutorial, "README.md"} {
 		for _, b := range blocks(t, page) {
 			if b.Lang != "console" {
 				continue
