@@ -141,6 +141,7 @@ var tests = []string{
 	"test/packaging",
 	"test/pages",
 	"test/peers",
+	"test/reference",
 	"test/secondaries",
 	"test/server",
 }

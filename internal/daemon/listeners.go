@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -149,12 +150,19 @@ func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
 	return mux
 }
 
-// registry collects the metrics of all parts. It is not the global registry, because a process can run several
-// servers, as tests do.
+// registry returns a registry with the metrics of all parts. It is not the global registry, because a process can run
+// several servers, as tests do.
 func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		d.dns.Collector(), prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(d.collectors(m)...)
+	return reg
+}
+
+// collectors returns the metrics of nameplane. docs/reference/metrics.md lists them.
+func (d *Daemon) collectors(m *httpapi.Metrics) []prometheus.Collector {
+	out := []prometheus.Collector{d.dns.Collector(),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_bytes",
 			Help: "Size of the store's file."}, func() float64 { return float64(d.store.Size()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_writable",
 			Help: "1 while the store takes changes; 0 after it refused one, until it has taken the next."}, func() float64 {
@@ -163,21 +171,16 @@ func (d *Daemon) registry(m *httpapi.Metrics) *prometheus.Registry {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "nameplane_store_damaged",
 			Help: "1 after damage of the store's file was found."}, func() float64 {
 			return boolGauge(d.store.Damage() != nil)
-		}))
-	reg.MustRegister(d.publisher.Collectors()...)
-	reg.MustRegister(m.Collectors()...)
-	reg.MustRegister(d.following.aliases.Collectors()...)
-	reg.MustRegister(d.following)
-	reg.MustRegister(d.peers.Collectors()...)
-	reg.MustRegister(d.notifier.Collectors()...)
-	reg.MustRegister(d.refresher.Collectors()...)
+		}), d.following}
+	parts := [][]prometheus.Collector{d.publisher.Collectors(), m.Collectors(), d.following.aliases.Collectors(),
+		d.peers.Collectors(), d.notifier.Collectors(), d.refresher.Collectors()}
 	if d.explaining != nil {
-		reg.MustRegister(d.explaining.scans.Collectors()...)
+		parts = append(parts, d.explaining.scans.Collectors())
 	}
 	if d.forwarder != nil {
-		reg.MustRegister(d.forwarder.Collectors()...)
+		parts = append(parts, d.forwarder.Collectors())
 	}
-	return reg
+	return append(out, slices.Concat(parts...)...)
 }
 
 // boolGauge returns 1 for true and 0 for false.

@@ -86,6 +86,14 @@ func (d *Daemon) Reload() {
 	}
 	apply()
 	setLevel(d.level, next.Log)
+	if keys := d.needRestart(next); len(keys) > 0 {
+		d.log.Warn("these settings changed and take effect with the next start", "settings", strings.Join(keys, ", "))
+	}
+	d.log.Info("reloaded configuration and certificates")
+}
+
+// needRestart returns the settings of next that differ from the running ones and that Reload does not apply.
+func (d *Daemon) needRestart(next config.Config) []string {
 	rest := next
 	rest.Log.Level, rest.Apps.JWT = d.cfg.Log.Level, d.cfg.Apps.JWT
 	t := d.cfg.Transfer
@@ -94,10 +102,7 @@ func (d *Daemon) Reload() {
 	if d.forwarder != nil {
 		rest.Forward = d.cfg.Forward
 	}
-	if keys := config.Diff(d.cfg, rest); len(keys) > 0 {
-		d.log.Warn("these settings changed and take effect with the next start", "settings", strings.Join(keys, ", "))
-	}
-	d.log.Info("reloaded configuration and certificates")
+	return config.Diff(d.cfg, rest)
 }
 
 // prepare reads every file that a configuration names, and changes nothing. apply cannot fail.

@@ -1,0 +1,65 @@
+// Package reference writes the generated parts of docs/reference, and compares them with the code.
+//
+// Start with Compare. A test that generates a part is beside the code that it describes, and calls Compare with its
+// flag -update; `make generate` runs all of them.
+package reference
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Compare checks that a part of a page is text. With update it writes the part. The part stands between the lines
+// "<!-- begin generated: PART -->" and "<!-- end generated: PART -->", which the page must already have.
+func Compare(t *testing.T, page, part, text string, update bool) {
+	t.Helper()
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- begin generated: "+part+" -->\n", "<!-- end generated: "+part+" -->\n"
+	before, rest, ok := strings.Cut(string(old), begin)
+	got, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("%s does not have the lines %q and %q", page, begin, end)
+	}
+	text = "\n" + strings.Trim(text, "\n") + "\n\n"
+	if update {
+		if err := os.WriteFile(page, []byte(before+begin+text+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(text, got); diff != "" {
+		t.Errorf("%s, part %s: run make generate (-code +page):\n%s", page, part, diff)
+	}
+}
+
+// escape replaces the characters that Markdown would not show in the cell of a table.
+var escape = strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "\n", " ")
+
+// Text returns a text as the cell of a table.
+func Text(s string) string { return escape.Replace(strings.Join(strings.Fields(s), " ")) }
+
+// Code returns a text as code in the cell of a table; empty when the text is.
+func Code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(s, "|", `\|`) + "`"
+}
+
+// Table returns a table in Markdown.
+func Table(head []string, rows [][]string) string {
+	var b strings.Builder
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(head)
+	b.WriteString(strings.Repeat("|---", len(head)) + "|\n")
+	for _, r := range rows {
+		line(r)
+	}
+	return b.String()
+}
