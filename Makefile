@@ -6,7 +6,7 @@ export GOWORK := off
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
 
-.PHONY: run nameplane build install generate man quick test test-all lint tidy cross fuzz vuln \
+.PHONY: run nameplane build install generate quick test test-all lint tidy cross fuzz vuln \
 	bench bench-egress bench-explain bench-hostile deb image dist publish-release clean
 
 run: nameplane ## start a server on loopback, with its data in ./data
@@ -25,12 +25,11 @@ install: build ## install programs, manual pages and completions below PREFIX (/
 	bin/nameplane completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nameplane
 PREFIX ?= /usr/local
 
-generate: man ## generate manual pages, and deep copies and CRDs from the types in kubernetes/api
+generate: ## deep copies and CRDs from the types in kubernetes/api, manual pages, and the generated parts of docs/reference
 	kubernetes/api/generate.sh
-
-man: ## generate the manual pages in docs/man from the commands
-	$(GO) test ./cmd/nameplane -run TestManualPages -update
-	cd kubernetes && $(GO) test ./cmd/nameplane-egress -run TestManualPages -update
+	$(GO) test ./cmd/nameplane ./internal/daemon ./internal/httpapi/openapi -run $(GENERATORS) -update
+	cd kubernetes && $(GO) test ./api/crds ./cmd/nameplane-egress ./internal/controller/... ./plugin/dnsnameresolver -run $(GENERATORS) -update
+GENERATORS := '^(TestManualPages|Test[A-Za-z]*Page)$$'
 
 # CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestMakeTargets compares it with this file.
 
@@ -101,7 +100,7 @@ LINT := $(CURDIR)/.cache/bin/golangci-lint
 
 tidy: generate ## fail if a go.mod or a generated file is not up to date
 	for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || exit 1; done
-	git diff --exit-code docs/man kubernetes/api deploy/kubernetes
+	git diff --exit-code docs/man docs/reference kubernetes/api deploy/kubernetes
 MODULES := . kubernetes test/clients
 
 cross: ## build and vet all programs for GOARCH

@@ -41,7 +41,7 @@ func Compare(t *testing.T, root *cobra.Command, dir string, update bool) {
 			continue
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, text) {
-			t.Errorf("%s is not up to date (%v): run make man", path, err)
+			t.Errorf("%s is not up to date (%v): run make generate", path, err)
 		}
 	}
 }

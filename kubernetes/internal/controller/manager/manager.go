@@ -80,7 +80,7 @@ const (
 // Setup adds the reconcilers to a manager whose cache has the options of Cache.
 func Setup(mgr ctrl.Manager, o Options) error {
 	m := newMetrics()
-	for _, c := range []prometheus.Collector{m.writes, m.collisions, m.badRules} {
+	for _, c := range m.collectors() {
 		if err := o.Metrics.Register(c); err != nil {
 			return err
 		}

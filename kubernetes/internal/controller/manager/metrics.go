@@ -21,6 +21,10 @@ func newMetrics() *metrics {
 	}
 }
 
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.writes, m.collisions, m.badRules}
+}
+
 // wrote counts a write and returns err.
 func (m *metrics) wrote(resource, verb string, err error) error {
 	result := "ok"
