@@ -3,6 +3,7 @@
 # each program a bill of materials, and the checksums of all of them.
 set -eu
 cd "$(dirname "$0")/.."
+export GOFLAGS=-buildvcs=true # fail without the commit and the tag, which the programs print
 version=$(git describe --tags --always | sed 's/^v//')
 rm -rf dist
 for arch in amd64 arm64; do
