@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -82,6 +83,7 @@ func write(w http.ResponseWriter, mediaType string, status int, v any) {
 func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 	var bad *zone.InvalidError
 	var large *http.MaxBytesError
+	var memory *budget.TooLargeError
 	status, message := http.StatusInternalServerError, "internal error; the log has more under this request id"
 	switch {
 	case errors.As(err, &large):
@@ -92,7 +94,9 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 		status, message = http.StatusNotFound, err.Error()
 	case errors.Is(err, store.ErrExists), errors.Is(err, access.ErrInUse), errors.Is(err, access.ErrLastAdmin):
 		status, message = http.StatusConflict, err.Error()
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, access.ErrBusy):
+	case errors.As(err, &memory):
+		status, message = http.StatusRequestEntityTooLarge, err.Error()
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, access.ErrBusy), errors.Is(err, ErrNoMemory):
 		w.Header().Set("Retry-After", "5")
 		status, message = http.StatusServiceUnavailable, err.Error()
 	}

@@ -90,7 +90,8 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // begin gives the request an id. It ignores an id from the client: the client could forge entries of the log with it.
 func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path)}
+	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path),
+		memory: memory{budget: f.Limits.Budget}}
 	x.req = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	x.control = http.NewResponseController(w)
 	h := w.Header()

@@ -127,8 +127,9 @@ func (c *call) actor() store.Actor {
 		RequestID: httpapi.RequestID(c.r.Context())}
 }
 
+// commit runs an edit. It runs the edit again, from the state before it, when fn needs more memory.
 func (c *call) commit(fn func(*publish.Tx) error) error {
-	return c.api.Publisher.Commit(c.r.Context(), c.actor(), fn)
+	return c.withMemory(func() error { return c.api.Publisher.Commit(c.r.Context(), c.actor(), fn) })
 }
 
 // commitSized commits an edit of n record sets. A very large edit does not share a group with the edits of others.
@@ -140,11 +141,18 @@ func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
 	return c.commit(fn)
 }
 
-func (c *call) view(fn func(store.View) error) error { return c.api.Publisher.View(fn) }
+// view reads from the store. It calls fn again when fn needs more memory.
+func (c *call) view(fn func(store.View) error) error {
+	return c.withMemory(func() error { return c.api.Publisher.View(fn) })
+}
 
 // viewed returns what fn reads from the store.
-func viewed[T any](c *call, fn func(store.View) (T, error)) (T, error) {
-	return publish.Read(c.api.Publisher, fn)
+func viewed[T any](c *call, fn func(store.View) (T, error)) (out T, err error) {
+	err = c.view(func(v store.View) (err error) {
+		out, err = fn(v)
+		return err
+	})
+	return out, err
 }
 
 // url returns the address of a path of this API.

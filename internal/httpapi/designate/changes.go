@@ -53,6 +53,9 @@ func (c *call) applyChanges() (reply, error) {
 		if sets, err = c.applyAll(tx, z, items); err != nil {
 			return err
 		}
+		if err := c.need(batchMemory(sets)); err != nil {
+			return err
+		}
 		return tx.After(z.ID, &left)
 	})
 	if err != nil {
@@ -122,6 +125,16 @@ func readChange(in *input) change {
 type changed struct {
 	zoneSet
 	deleted bool
+}
+
+// batchMemory returns the memory for the records in the reply to a batch. They can be many more than those of the
+// request, which names the sets that it deletes or gives another TTL. The memory of the request covers the rest.
+func batchMemory(sets []changed) int64 {
+	n := 0
+	for _, s := range sets {
+		n += s.weight()
+	}
+	return setMemory(0, n)
 }
 
 // changedSets returns the record sets of a batch for its reply. Call it after the commit: the status of an ALIAS is not

@@ -75,6 +75,7 @@ var known = []struct {
 	{store.ErrNotFound, http.StatusNotFound, "not_found"},
 	{store.ErrExists, http.StatusConflict, "duplicate"},
 	{store.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
+	{httpapi.ErrNoMemory, http.StatusServiceUnavailable, "service_unavailable"},
 	{publish.ErrMemory, http.StatusServiceUnavailable, "service_unavailable"},
 	{context.Canceled, http.StatusServiceUnavailable, "request_cancelled"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},

@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"iter"
@@ -81,7 +82,7 @@ func (c *call) fetchExport() (reply, error) {
 		if err == nil {
 			z, err = c.zoneByID(v, uuid.MustParse(*t.ZoneID))
 		}
-		return err
+		return cmp.Or(err, c.need(streamMemory))
 	})
 	return reply{status: http.StatusOK, media: "text/dns", stream: func(w io.Writer) error {
 		return c.view(func(v store.View) error { return writeZone(v, z.ID, w) })

@@ -1,12 +1,14 @@
 package designate_test
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/publish"
 )
 
 func TestFrame(t *testing.T) {
@@ -227,4 +229,29 @@ func TestParsedBeforeCommit(t *testing.T) {
 		s.as(tt.who, 400, tt.call, tt.bad)
 		s.as(tt.who, 503, tt.call, tt.good)
 	}
+}
+
+// TestSharesAreBounded shares zones with a project that did not ask for them. Its lists of record sets do not read
+// them, and the project of the zones can share only some.
+func TestSharesAreBounded(t *testing.T) {
+	s := newLimitedServer(t, designate.Settings{}, quotas(func(q *publish.Quotas) { q.Zones = -1 }), nil)
+	for i := range 100 {
+		z := s.zone(fmt.Sprintf("z%d.example.org.", i))
+		s.as(alice, 201, "POST "+z+"/shares", `{"target_project_id":"p2"}`)
+	}
+	last := s.zone("last.example.org.")
+	if res := s.as(alice, 413, "POST "+last+"/shares", `{"target_project_id":"p2"}`); res.str("type") != "over_quota" {
+		t.Error(res.Body)
+	}
+	s.as(alice, 201, "POST "+last+"/shares", `{"target_project_id":"p3"}`)
+	if got := s.as(bob, 200, "GET /v2/recordsets", "").items("recordsets", "name"); len(got) > 0 {
+		t.Errorf("bob lists record sets that others share: %q", got)
+	}
+	other := s.zoneOf(carolOf("p4"), "other.example.net.")
+	s.as(carolOf("p4"), 201, "POST "+other+"/shares", `{"target_project_id":"p2"}`)
+}
+
+// carolOf returns a member of a project.
+func carolOf(project string) httpapi.Caller {
+	return httpapi.Caller{Who: "token carol", Project: project, Roles: []string{"member"}}
 }

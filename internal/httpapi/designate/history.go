@@ -112,6 +112,9 @@ func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int)
 			return false, nil
 		}
 		c.noteDamage(ch)
+		if err := c.need(int64(weight) * replyMemory); err != nil {
+			return false, err
+		}
 		out = append(out, wireChange(ch))
 		return true, nil
 	})
@@ -120,10 +123,9 @@ func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int)
 
 // changeWeight returns about how many bytes a change takes in memory.
 func changeWeight(ch store.Change) int {
-	const each = 128 // for names and times
-	n := each
+	n := eachWeight
 	for _, s := range ch.Sets {
-		n += each
+		n += eachWeight
 		for _, side := range []*zone.RecordSet{s.Before, s.After} {
 			if side != nil {
 				n += zoneSet{set: *side}.weight()
@@ -167,18 +169,23 @@ func keyOf(s store.SetChange) setKey {
 // journal keeps.
 const maxWalk = 16 << 20
 
+// walkMemory is the memory for each byte of history: the changes themselves, and those that a rollback makes of them.
+const walkMemory = 4
+
 // changesSince describes how a zone at a serial differed from the zone now.
 type changesSince struct {
 	sets map[setKey]store.SetChange // the sets that have changed since: Before is the value then, After the value now
 	ttl  uint32                     // the TTL of the zone then
+
+	weight int // the bytes of the history that was read
 }
 
 // sinceSerial reads the history backwards until the zone had the serial. It fails with 409 when the history has a gap,
 // or does not reach that far: a guess would roll a zone back to a state that it never had.
 func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (changesSince, error) {
-	out := changesSince{map[setKey]store.SetChange{}, z.TTL}
+	out := changesSince{sets: map[setKey]store.SetChange{}, ttl: z.TTL}
 	reached := z.Serial == serial
-	oldest, walked := z.Serial, 0
+	oldest := z.Serial
 	if reached {
 		return out, nil
 	}
@@ -195,13 +202,13 @@ func (c *call) sinceSerial(v store.View, z zone.Zone, serial uint32) (changesSin
 		case ch.Whole:
 			return false, historyEnds(serial, oldest)
 		}
-		if walked += changeWeight(ch); walked > maxWalk {
+		if out.weight += changeWeight(ch); out.weight > maxWalk {
 			return false, &fault{status: http.StatusConflict, kind: "history_too_long",
 				message: "Too much has changed since serial " + decimal(serial) + "; choose a later one."}
 		}
 		out.undo(ch)
 		oldest = ch.From
-		return true, nil
+		return true, c.need(int64(out.weight) * walkMemory)
 	})
 	if err == nil && !reached && (oldest != serial || serial == 0) {
 		err = historyEnds(serial, oldest)
@@ -289,6 +296,9 @@ func (c *call) diff(v store.View, z zone.Zone, from, to uint32) ([]setChange, tt
 	}
 	sinceTo, err := c.sinceSerial(v, z, to)
 	if err != nil {
+		return nil, ttlChange{}, err
+	}
+	if err := c.need(int64(sinceFrom.weight+sinceTo.weight) * replyMemory); err != nil {
 		return nil, ttlChange{}, err
 	}
 	for key, s := range sinceTo.sets {

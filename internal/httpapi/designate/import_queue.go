@@ -23,36 +23,56 @@ type importQueue struct {
 	done chan string // the project of each import that has ended
 
 	mu    sync.Mutex // guards slots
-	slots map[string]chan struct{}
+	slots map[string]*importSlots
+}
+
+// importSlots is the semaphore of a project, with one element for each import that is queued or running.
+type importSlots struct {
+	taken chan struct{}
+	users int // the calls of take that release was not called for; guarded by importQueue.mu
 }
 
 func newImportQueue() *importQueue {
-	return &importQueue{in: make(chan queuedImport), done: make(chan string), slots: map[string]chan struct{}{}}
+	return &importQueue{in: make(chan queuedImport), done: make(chan string), slots: map[string]*importSlots{}}
 }
 
-// slotsOf returns the semaphore of a project: a channel with one element for each import that is queued or running.
-func (q *importQueue) slotsOf(project string) chan struct{} {
+// take waits for a slot of a project until ctx ends. The caller must call release when the import has ended.
+func (q *importQueue) take(ctx context.Context, project string) (release func(), err error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.slots[project] == nil {
-		q.slots[project] = make(chan struct{}, maxQueued)
+	s := q.slots[project]
+	if s == nil {
+		s = &importSlots{taken: make(chan struct{}, maxQueued)}
+		q.slots[project] = s
 	}
-	return q.slots[project]
+	s.users++
+	q.mu.Unlock()
+	leave := func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if s.users--; s.users == 0 {
+			delete(q.slots, project)
+		}
+	}
+	select {
+	case s.taken <- struct{}{}:
+		return func() { <-s.taken; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
 }
 
 // put queues an import. It blocks while its project has maxQueued imports, until ctx ends.
 func (q *importQueue) put(ctx context.Context, project string, run func(context.Context)) error {
-	slots := q.slotsOf(project)
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	release, err := q.take(ctx, project)
+	if err != nil {
+		return err
 	}
 	select {
-	case q.in <- queuedImport{project, func(ctx context.Context) { defer func() { <-slots }(); run(ctx) }}:
+	case q.in <- queuedImport{project, func(ctx context.Context) { defer release(); run(ctx) }}:
 		return nil
 	case <-ctx.Done():
-		<-slots
+		release()
 		return ctx.Err()
 	}
 }

@@ -68,7 +68,10 @@ func (l listing[T]) list(c *call, find func(store.View) ([]T, error), show func(
 	if err != nil {
 		return reply{}, err
 	}
-	items, err := viewed(c, find)
+	items, err := viewed(c, func(v store.View) ([]T, error) {
+		items, err := find(v)
+		return items, cmp.Or(err, c.need(setMemory(len(items), 0)))
+	})
 	if err != nil {
 		return reply{}, err
 	}

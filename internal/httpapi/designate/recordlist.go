@@ -35,12 +35,14 @@ func (c *call) listRecordSets() (reply, error) {
 	})
 }
 
+// listAllRecordSets lists the record sets of the caller's own zones, as Designate does. Those of zones that others share
+// with the caller are listed by zone: otherwise any project could make this list slow, by sharing large zones.
 func (c *call) listAllRecordSets() (reply, error) {
 	q, err := c.list(setFilters, allSetSorts)
 	if err != nil {
 		return reply{}, err
 	}
-	return c.setPage(q, c.visibleZones)
+	return c.setPage(q, c.ownZones)
 }
 
 // setPage returns a page of the record sets of some zones.
@@ -52,7 +54,7 @@ func (c *call) setPage(q query, zones func(store.View) ([]zone.Zone, error)) (re
 			return err
 		}
 		l = newSetList(v, q, in)
-		l.match.statusOf = c.api.statusOf
+		l.need, l.match.statusOf = c.need, c.api.statusOf
 		return l.read()
 	})
 	if err != nil {
@@ -79,6 +81,7 @@ type setList struct {
 	match  setMatch
 	sort   func(a, b zoneSet) int // nil: by age
 	marker *zoneSet
+	need   func(bytes int64) error // see call.need
 
 	page   []zoneSet
 	weight int // the bytes of page
@@ -168,13 +171,14 @@ func (l *setList) take(s zone.RecordSet) (bool, error) {
 		return false, nil
 	}
 	l.page = append(l.page, zs)
-	return true, nil
+	return true, l.need(setMemory(len(l.page), l.weight))
 }
 
 // maxPage bounds the bytes of records on one page, so that a page of the largest sets takes about 10 MB to write and
-// not 300 MB. Such a page has fewer sets than its limit and a link to the next page. A thousand usual sets take 100 KB.
-const maxPage = 2 << 20
+// not 1.3 GB. Such a page has fewer sets than its limit and a link to the next page. A thousand usual sets take 100 KB.
+const maxPage = 512 << 10
 
+// weight returns the bytes of the records.
 func (zs zoneSet) weight() (n int) {
 	for _, d := range zs.set.Data {
 		n += len(d)
@@ -194,9 +198,19 @@ func (l *setList) fit(sets []zoneSet) int {
 	return len(sets)
 }
 
+// maxKept returns how many sets keep has at most.
+func (l *setList) maxKept() int { return 2*(l.q.limit+1) + smallList }
+
+// keptMemory is the memory of a set that keep has, without its records.
+const keptMemory = 1 << 10
+
 // readSorted reads every set that can match, and keeps the first ones behind the marker.
 func (l *setList) readSorted() error {
 	keep := []zoneSet{}
+	fixed := int64(min(l.sets, l.maxKept())) * keptMemory
+	if err := l.need(fixed); err != nil {
+		return err
+	}
 	for _, z := range l.order {
 		err := l.candidates(z, func(s zone.RecordSet) (bool, error) {
 			zs := zoneSet{z, s}
@@ -209,7 +223,7 @@ func (l *setList) readSorted() error {
 			if l.marker == nil || l.compare(*l.marker, zs) < 0 {
 				keep = l.keep(keep, zs)
 			}
-			return true, nil
+			return true, l.need(fixed + int64(l.weight))
 		})
 		if err != nil {
 			return err
@@ -218,7 +232,11 @@ func (l *setList) readSorted() error {
 	slices.SortFunc(keep, l.compare)
 	n := l.fit(keep)
 	l.page, l.more = keep[:n], n < len(keep)
-	return nil
+	l.weight = 0
+	for _, zs := range l.page {
+		l.weight += zs.weight()
+	}
+	return l.need(setMemory(n, l.weight))
 }
 
 // keep adds a set to the first ones so far. When these are about twice as many as a page needs, or too large, it sorts
@@ -226,7 +244,7 @@ func (l *setList) readSorted() error {
 func (l *setList) keep(keep []zoneSet, zs zoneSet) []zoneSet {
 	keep = append(keep, zs)
 	l.weight += zs.weight()
-	if len(keep) < 2*(l.q.limit+1)+smallList && l.weight < 4*maxPage {
+	if len(keep) < l.maxKept() && l.weight < 4*maxPage {
 		return keep
 	}
 	slices.SortFunc(keep, l.compare)

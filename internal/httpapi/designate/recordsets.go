@@ -31,7 +31,11 @@ func (c *call) recordSet(v store.View) (zoneSet, error) {
 	if errors.Is(err, store.ErrNotFound) || err == nil && (s.Zone != z.ID || s.Hidden) {
 		return zoneSet{}, notFound("recordset", "RecordSet")
 	}
-	return zoneSet{z, s}, err
+	zs := zoneSet{z, s}
+	if err == nil {
+		err = c.need(setMemory(1, zs.weight()))
+	}
+	return zs, err
 }
 
 func (c *call) createRecordSet() (reply, error) {

@@ -105,6 +105,9 @@ func (c *call) createShare() (reply, error) {
 		if err != nil {
 			return err
 		}
+		if err := c.checkShares(tx, z, *target); err != nil {
+			return err
+		}
 		s.resourceMeta, s.ZoneID, s.ProjectID = newMeta(tx), z.ID.String(), z.Project
 		return putShare(tx, z, s)
 	})
@@ -113,7 +116,34 @@ func (c *call) createShare() (reply, error) {
 }
 
 // maxShares bounds the shares of a zone: one commit deletes all of them when the zone is deleted or gets a new owner.
-const maxShares = 1000
+// maxZonesShared bounds the zones that one project shares with another one, which is not asked: its lists of zones read
+// them. There is no bound for all projects together, because a few could then use it up.
+const (
+	maxShares      = 1000
+	maxZonesShared = 100
+)
+
+// checkShares refuses a share when the zone's project shares maxZonesShared zones with the target already.
+// Administrators may share more.
+func (c *call) checkShares(tx *publish.Tx, z zone.Zone, target string) error {
+	if c.scope.caller.IsAdmin() {
+		return nil
+	}
+	have, err := store.ObjectsOf[share](tx.View, sharedWithKind(target))
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, s := range have {
+		if s.ProjectID == z.Project {
+			n++
+		}
+	}
+	if n >= maxZonesShared {
+		return &publish.QuotaError{Resource: "zones that are shared with one project", N: n + 1, Most: maxZonesShared}
+	}
+	return nil
+}
 
 // putShare stores a share. The errors for the owner's own project and for a second share are those of Designate.
 func putShare(tx *publish.Tx, z zone.Zone, s share) error {

@@ -74,11 +74,10 @@ func (c *call) ownZoneMatched(v store.View) (zone.Zone, bool, error) {
 	return z, shared, err
 }
 
-// visibleZones returns the zones that the caller may see, sorted by name. It reads only these, unless the caller acts
-// for every project.
-func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
-	var out []zone.Zone
-	add := func(z zone.Zone) (bool, error) { //nolint:unparam // View.Zones wants this signature
+// ownZones returns the zones of the caller's project, sorted by name, or those of every project if the caller acts for
+// all of them.
+func (c *call) ownZones(v store.View) (out []zone.Zone, err error) {
+	add := func(z zone.Zone) (bool, error) {
 		if z.Kind != zone.Overlay {
 			out = append(out, z)
 		}
@@ -88,11 +87,25 @@ func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 		err := v.Zones(add)
 		return out, err
 	}
-	if err := v.ZonesOf(c.scope.project, dnsname.Root, add); err != nil {
+	n, err := v.CountZones(c.scope.project)
+	if err == nil {
+		err = c.need(int64(n) * keptMemory)
+	}
+	if err != nil {
 		return nil, err
 	}
+	err = v.ZonesOf(c.scope.project, dnsname.Root, add)
+	return out, err
+}
+
+// visibleZones returns the zones that the caller may see, sorted by name: its own, and those that are shared with it.
+func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
+	out, err := c.ownZones(v)
+	if err != nil || c.scope.all {
+		return out, err
+	}
 	own := len(out)
-	err := v.EachObject(sharedWithKind(c.scope.project), func(id string, _ []byte) (bool, error) {
+	err = v.EachObject(sharedWithKind(c.scope.project), func(id string, _ []byte) (bool, error) {
 		zoneID, err := uuid.Parse(id)
 		if err != nil {
 			return false, err
@@ -101,7 +114,8 @@ func (c *call) visibleZones(v store.View) ([]zone.Zone, error) {
 		if err != nil {
 			return false, err
 		}
-		return add(z)
+		out = append(out, z)
+		return true, c.need(int64(len(out)) * keptMemory)
 	})
 	if len(out) > own {
 		slices.SortFunc(out, func(a, b zone.Zone) int { return a.Name.Compare(b.Name) })

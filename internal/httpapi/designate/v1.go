@@ -2,6 +2,7 @@ package designate
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -32,7 +33,10 @@ type v1Record struct {
 // listV1Records serves the one operation of version 1 that remains, for clients that read nothing else. They see a TXT
 // record instead of an ALIAS; its text says that the ALIAS exists and that version 2 can edit it.
 func (c *call) listV1Records() (reply, error) {
-	z, err := viewed(c, c.zone)
+	z, err := viewed(c, func(v store.View) (zone.Zone, error) {
+		z, err := c.zone(v)
+		return z, cmp.Or(err, c.need(streamMemory))
+	})
 	return reply{status: http.StatusOK, media: "application/json", stream: func(w io.Writer) error {
 		return c.view(func(v store.View) error { return writeV1(w, v, z) })
 	}}, err

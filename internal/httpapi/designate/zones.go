@@ -51,12 +51,27 @@ func (c *call) listZones() (reply, error) {
 		}
 		// The store lists zones by name. Where the sort key is equal, the older zone is first.
 		zoneListing.sortByAge(zones)
-		if p, err = zoneListing.cut(zones, q); err == nil {
-			shared, err = sharedAmong(v, p.items)
+		if p, err = zoneListing.cut(zones, q); err != nil {
+			return err
 		}
+		if err := c.need(zonesMemory(p.items)); err != nil {
+			return err
+		}
+		shared, err = sharedAmong(v, p.items)
 		return err
 	})
 	return zoneListing.reply(c, p, func(z zone.Zone) any { return c.linkedZone(z, shared[z.ID]) }), err
+}
+
+// zonesMemory returns the memory of a reply with zones. Only their attributes can be large.
+func zonesMemory(zones []zone.Zone) int64 {
+	n := 0
+	for _, z := range zones {
+		for key, value := range z.Attributes {
+			n += len(key) + len(value)
+		}
+	}
+	return setMemory(len(zones), n)
 }
 
 func (c *call) createZone() (reply, error) {
