@@ -85,16 +85,18 @@ type request struct {
 	signed *session     // nil: the message was not signed
 	opt    *dns.OPT     // nil: the message has no OPT record
 	head   []byte       // header and question of every reply
+
+	release func() // returns the memory of the message to the budget; it may be called twice
 }
 
 // Serve implements dnsserver.Peers.
 func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 	r := &request{Server: s, ctx: ctx, m: m}
-	release, err := s.takeMemory(ctx, m)
+	err := r.takeMemory(transfer.SourceOf(m.From.Unmap()).String())
 	if err != nil {
 		return r.replyHeader(dns.RcodeServerFailure)
 	}
-	defer release()
+	defer func() { r.release() }()
 	sig, ok := wire.ReadTSIG(m.Wire)
 	if !ok || r.q.Unpack(m.Wire) != nil || len(r.q.Question) != 1 {
 		return r.replyHeader(dns.RcodeFormatError)
@@ -126,11 +128,19 @@ func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
 // bytes may become a record set of its own.
 const messageMemory = 128
 
-// takeMemory blocks until the budget has the memory for a message.
-func (s *Server) takeMemory(ctx context.Context, m dnsserver.PeerMessage) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
+// takeMemory blocks until the budget has the memory for the message, and returns the memory of an earlier call. The
+// owner is the source of the message, or the project of the zone for an update that is authenticated.
+func (r *request) takeMemory(owner string) (err error) {
+	if r.release != nil {
+		r.release()
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, maxWait)
 	defer cancel()
-	return s.cfg.Budget.Take(ctx, m.From.String(), int64(len(m.Wire))*messageMemory)
+	release, err := r.cfg.Budget.Take(ctx, owner, int64(len(r.m.Wire))*messageMemory)
+	if err == nil {
+		r.release = release
+	}
+	return err
 }
 
 // session is the exchange with a peer that signed its message.

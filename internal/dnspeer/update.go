@@ -53,6 +53,9 @@ func (r *request) tryUpdate() int {
 	case r.signed == nil || !r.signed.key.For(z):
 		return dns.RcodeRefused
 	}
+	if err := r.takeMemory(z.Project); err != nil {
+		return dns.RcodeServerFailure
+	}
 	var m update.Message
 	if m.Prerequisites, err = records(r.q.Answer); err == nil {
 		m.Updates, err = records(r.q.Ns)
