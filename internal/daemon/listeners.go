@@ -197,6 +197,7 @@ func (d *Daemon) openRules(ctx context.Context) (err error) {
 	opts := mec.Options{Log: d.log}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
 		d.callbacks = mecapi.NewCallbacks(allowed, d.cfg.Special(), c.EdgeGallery)
+		d.callbacks.Log = d.log
 		opts.Deliver = d.callbacks.Deliver
 	}
 	d.rules, err = mec.Open(ctx, d.publisher, opts)

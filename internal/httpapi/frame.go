@@ -38,7 +38,7 @@ type Frame struct {
 
 	Public []string // more paths that need no token
 
-	// PublicURL is the URL of the server for clients behind a proxy. Default: the host that the client used. The check
+	// PublicURL is the URL of the server for clients behind a proxy. Default: see BaseURL. The check
 	// against DNS rebinding accepts its host.
 	PublicURL string
 

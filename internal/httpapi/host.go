@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
@@ -45,8 +46,10 @@ func withoutPort(hostport string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// BaseURL returns the URL of the server for links in a reply, without a final slash. It is public if that is set, and
-// the host of the request otherwise.
+// BaseURL returns the URL of the server for links in a reply, without a final slash. It is public if that is set.
+// Otherwise it has the host of the request if that is an IP address, or a name of the server's certificate. A client can
+// send any other name, and a cache or a mail could show its links to others; they get the local address of the
+// connection.
 func BaseURL(r *http.Request, public string) string {
 	if public != "" {
 		return strings.TrimSuffix(public, "/")
@@ -55,7 +58,7 @@ func BaseURL(r *http.Request, public string) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	if plainHost(r.Host) {
+	if plainHost(r.Host) && checkedHost(r) {
 		return scheme + "://" + r.Host
 	}
 	host := "localhost"
@@ -64,6 +67,19 @@ func BaseURL(r *http.Request, public string) string {
 	}
 	return scheme + "://" + host
 }
+
+// checkedHost reports whether the Host header is an IP address, or a name of the certificate of the connection.
+func checkedHost(r *http.Request) bool {
+	host := withoutPort(r.Host)
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	cert, ok := r.Context().Value(certKey{}).(*x509.Certificate)
+	return ok && cert.VerifyHostname(host) == nil
+}
+
+// certKey is the key of the server's certificate in the context of a request over TLS.
+type certKey struct{}
 
 // plainHost reports whether h has only characters of hosts. Other text must not get into links and headers.
 func plainHost(h string) bool {

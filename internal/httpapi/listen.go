@@ -74,6 +74,11 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 	}
 	s.http = &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), Protocols: new(http.Protocols)}
+	if s.certs != nil {
+		s.http.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, certKey{}, s.certs.now.Load().Certificates[0].Leaf)
+		}
+	}
 	// HTTP/1 only: clients gain nothing from the streams of HTTP/2, and the deadlines of bodies need one connection for
 	// each request.
 	s.http.Protocols.SetHTTP1(true)

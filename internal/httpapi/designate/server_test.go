@@ -99,6 +99,7 @@ func complete(t testing.TB, s designate.Settings) designate.Settings {
 		s.Nameservers = []designate.Nameserver{{Hostname: dnsname.MustParse("ns1.example.net."), Priority: 1},
 			{Hostname: dnsname.MustParse("ns2.example.net."), Priority: 2}}
 	}
+	s.BaseURL = stdcmp.Or(s.BaseURL, "http://dns.test")
 	s.DefaultTTL, s.MaxImport = designate.DefaultTTL, stdcmp.Or(s.MaxImport, designate.DefaultMaxImport)
 	if s.Spool == nil {
 		var err error

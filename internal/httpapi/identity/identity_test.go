@@ -252,10 +252,10 @@ func TestDocuments(t *testing.T) {
 		want              []string
 	}{
 		{"version", "/v3", "", 200, []string{`{"version":{"id":"v3.14","status":"stable"`,
-			`"href":"http://example.com/v3/"`}},
+			`"href":"http://localhost/v3/"`}},
 		{"version with a slash", "/v3/", "", 200, []string{`"v3.14"`}},
 		{"catalog", "/v3/auth/catalog", ci, 200,
-			[]string{`"type":"dns"`, `"url":"http://example.com/"`, `"region":"RegionOne"`}},
+			[]string{`"type":"dns"`, `"url":"http://localhost/"`, `"region":"RegionOne"`}},
 		{"own project", "/v3/auth/projects", ci, 200, []string{`{"projects":[{"id":"` + edge.ID + `","name":"edge"`}},
 		{"projects by name", "/v3/projects?name=edge", r.Admin, 200, []string{`{"projects":[{"id":"` + edge.ID}},
 		{"none of that name", "/v3/projects?name=x", r.Admin, 200, []string{`{"projects":[],`}},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -24,6 +25,8 @@ import (
 // server call hosts that only the server can reach (SSRF). Callbacks therefore connects only to addresses of the given
 // networks. It checks the address when it connects, after the name lookup, and follows no redirects and no proxies.
 type Callbacks struct {
+	Log *slog.Logger // gets the reasons of failed calls, for administrators; default: none
+
 	networks   []netip.Prefix
 	special    specialaddr.Table
 	extensions bool
@@ -35,8 +38,7 @@ type Callbacks struct {
 var (
 	errOutside = errors.New("the host is outside the networks that are allowed for callbacks")
 	errUnknown = errors.New("the name of the host has no address")
-	errLate    = errors.New("the callback did not answer in time")
-	errNotHTTP = errors.New("the callback did not answer like an HTTP server")
+	errFailed  = errors.New("the callback could not be reached, or did not answer like an HTTP server")
 )
 
 // Bounds of a call. A slower receiver counts as failed, and is tried again later.
@@ -107,6 +109,9 @@ func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event
 	req.Header.Set("User-Agent", "nameplane")
 	res, err := c.client.Do(req)
 	if err != nil {
+		if c.Log != nil {
+			c.Log.Info("callback failed", "app", s.App, "subscription", s.ID, "error", err)
+		}
 		return publicError(err)
 	}
 	defer res.Body.Close()
@@ -117,22 +122,17 @@ func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event
 	return nil
 }
 
-// publicError returns the error that an application may see for a failed call.
+// publicError returns the error that an application may see for a failed call. It is the same for a closed port, for one
+// that does not answer and for one that is not HTTP: otherwise an application could scan ports with callbacks.
 func publicError(err error) error {
-	var timeout interface{ Timeout() bool }
-	var errno syscall.Errno
 	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errOutside):
 		return errOutside
 	case errors.As(err, new(*net.DNSError)):
 		return errUnknown
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return errLate
-	case errors.As(err, &errno):
-		return errno // connection refused, for example
 	case errors.As(err, &untrusted):
 		return untrusted
 	}
-	return errNotHTTP
+	return errFailed
 }

@@ -44,10 +44,10 @@ func TestSubscriptions(t *testing.T) {
 			defer receiver.Close()
 			all := base + "/applications/app1/subscriptions"
 			s.want(s.as(app1, 200, "GET "+all, "").json,
-				`{"_links":{"self":{"href":"http://mep.test`+all+`"},"subscriptions":[]}}`)
+				`{"_links":{"self":{"href":"http://192.0.2.53`+all+`"},"subscriptions":[]}}`)
 			made := s.as(app1, 201, "POST "+all, subscribeTo(receiver.URL+"/cb"))
 			self := made.Header().Get("Location")
-			one, ok := strings.CutPrefix(self, "http://mep.test")
+			one, ok := strings.CutPrefix(self, "http://192.0.2.53")
 			if !ok || !strings.HasPrefix(one, all+"/") {
 				t.Fatalf("Location %q", self)
 			}
@@ -56,7 +56,7 @@ func TestSubscriptions(t *testing.T) {
 				"appInstanceId":"app1","_links":{"self":{"href":"`+self+`"}},"state":"ACTIVE","lastSequence":0}`)
 			s.want(s.as(app1, 200, "GET "+one, "").json, made.Body.String())
 			const typ = "DnsRuleChangeNotificationSubscription"
-			s.want(s.as(app1, 200, "GET "+all, "").json, `{"_links":{"self":{"href":"http://mep.test`+all+`"},"subscriptions":[
+			s.want(s.as(app1, 200, "GET "+all, "").json, `{"_links":{"self":{"href":"http://192.0.2.53`+all+`"},"subscriptions":[
 				{"href":"`+self+`","subscriptionType":"`+typ+`","rel":"`+typ+`"}]}}`)
 
 			s.rule("app2", strings.Replace(rule1, "www", "other", 1))
@@ -187,7 +187,7 @@ func TestDeliverToOthers(t *testing.T) {
 		t.Errorf("a port that speaks something else: %v", err)
 	}
 	_ = l.Close()
-	if err := cb.Deliver(t.Context(), sub, event); err == nil || err.Error() != "connection refused" {
+	if err := cb.Deliver(t.Context(), sub, event); err == nil || strings.Contains(err.Error(), "refused") {
 		t.Errorf("a port where nobody is: %v", err)
 	}
 }

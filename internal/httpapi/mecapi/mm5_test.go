@@ -24,7 +24,7 @@ func TestMm5(t *testing.T) {
 	s.want(s.as(platform, 200, "GET "+all, "").json, "[]")
 	made := s.as(platform, 201, "POST "+all, sent)
 	s.want(made.json, on)
-	if got := made.Header().Get("Location"); got != "http://mep.test"+one {
+	if got := made.Header().Get("Location"); got != "http://192.0.2.53"+one {
 		t.Errorf("Location %q", got)
 	}
 	s.as(platform, 409, "POST "+all, sent)
@@ -81,7 +81,7 @@ func TestAllRules(t *testing.T) {
 func TestApps(t *testing.T) {
 	s := newServer(t, mecapi.API{})
 	s.want(s.as(platform, 200, "GET /mep/config", "").json,
-		`{"applications":[],"links":{"self":"http://mep.test/mep/config"}}`)
+		`{"applications":[],"links":{"self":"http://192.0.2.53/mep/config"}}`)
 	for i := range 5 {
 		s.rule(fmt.Sprintf("app%d", i), strings.Replace(rule1, "www", fmt.Sprint("w", i), 1))
 	}

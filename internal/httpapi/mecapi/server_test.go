@@ -106,7 +106,7 @@ type response struct {
 // do sends a request: "METHOD /path", a body, and headers as "Name: value".
 func (s *server) do(who httpapi.Caller, call, body string, headers ...string) response {
 	method, path, _ := strings.Cut(call, " ")
-	req := httptest.NewRequest(method, "http://mep.test"+path, strings.NewReader(body))
+	req := httptest.NewRequest(method, "http://192.0.2.53"+path, strings.NewReader(body))
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Add(name, value)
