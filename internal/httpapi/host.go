@@ -47,8 +47,8 @@ func withoutPort(hostport string) string {
 }
 
 // BaseURL returns the URL of the server for links in a reply, without a final slash. It is public if that is set.
-// Otherwise it has the host of the request if that is an IP address, or a name of the server's certificate. A client can
-// send any other name, and a cache or a mail could show its links to others; they get the local address of the
+// Otherwise it has the host of the request if that is an IP address, or a name of the server's certificate. A client
+// can send any other name, and a cache or a mail could show its links to others; they get the local address of the
 // connection.
 func BaseURL(r *http.Request, public string) string {
 	if public != "" {

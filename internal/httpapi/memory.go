@@ -22,7 +22,7 @@ const (
 )
 
 // freeReply is the memory that a request may use for its reply without a reservation: a page of twenty usual record
-// sets. All connections together use at most 64 MiB in this way.
+// sets. All connections together use at most 64 MiB without one.
 const freeReply = 64 << 10
 
 // memory is the part of the budget that a request holds.

@@ -6,8 +6,8 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
-// A record set or a change weighs eachWeight for its name, times and links, plus the bytes of its records. A reply takes
-// up to replyMemory bytes for each byte of weight, from the store to its JSON: a byte of a TXT record can be written
+// A record set or a change weighs eachWeight for its name, times and links, plus the bytes of its records. A reply
+// takes up to replyMemory bytes for each byte of weight, from the store to its JSON: a byte of a TXT record can be written
 // as \\255, and the encoder has two copies.
 const (
 	eachWeight  = 128

@@ -35,8 +35,8 @@ func (c *call) listRecordSets() (reply, error) {
 	})
 }
 
-// listAllRecordSets lists the record sets of the caller's own zones, as Designate does. Those of zones that others share
-// with the caller are listed by zone: otherwise any project could make this list slow, by sharing large zones.
+// listAllRecordSets lists the record sets of the caller's own zones, as Designate does. Those of zones that others
+// share with the caller are listed by zone: otherwise any project could make this list slow, by sharing large zones.
 func (c *call) listAllRecordSets() (reply, error) {
 	q, err := c.list(setFilters, allSetSorts)
 	if err != nil {

@@ -122,8 +122,8 @@ func (c *Callbacks) Deliver(ctx context.Context, s mec.Subscription, e mec.Event
 	return nil
 }
 
-// publicError returns the error that an application may see for a failed call. It is the same for a closed port, for one
-// that does not answer and for one that is not HTTP: otherwise an application could scan ports with callbacks.
+// publicError returns the error that an application may see for a failed call. It is the same for a closed port, for
+// one that does not answer and for one that is not HTTP: otherwise an application could scan ports with callbacks.
 func publicError(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	switch {
