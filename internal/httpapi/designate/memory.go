@@ -7,8 +7,8 @@ import (
 )
 
 // A record set or a change weighs eachWeight for its name, times and links, plus the bytes of its records. A reply
-// takes up to replyMemory bytes for each byte of weight, from the store to its JSON: a byte of a TXT record can be written
-// as \\255, and the encoder has two copies.
+// takes up to replyMemory bytes for each byte of weight, from the store to its JSON: JSON has five bytes for a byte of
+// a TXT record that is written as a decimal escape, and the encoder has two copies.
 const (
 	eachWeight  = 128
 	replyMemory = 20
