@@ -32,7 +32,7 @@ const readBytes = 2 << 20
 
 // memoryNeeded returns the memory of the commit of a transfer. A transfer of the whole zone also reads the old sets.
 func (c *incoming) memoryNeeded(z zone.Zone) int64 {
-	records, bytes := c.to.Records(), c.to.Bytes()
+	records, bytes := c.count, c.to.Bytes()
 	if c.whole {
 		records, bytes = records+z.Records, bytes+int64(z.Bytes)
 	}
@@ -40,7 +40,8 @@ func (c *incoming) memoryNeeded(z zone.Zone) int64 {
 }
 
 // checkLimits refuses a transfer that exceeds the quotas of the zone's project or the memory budget, while it is read.
-// The commit checks the quotas again. A zone that exceeded a quota before may keep its size.
+// It counts every record that was read, except one: the SOA of the new serial comes first and last. The commit checks
+// the quotas again. A zone that exceeded a quota before may keep its size.
 func (a *attempt) checkLimits(c *incoming) error {
 	var gone zone.Zone
 	if !c.whole {
@@ -50,7 +51,7 @@ func (a *attempt) checkLimits(c *incoming) error {
 		resource        string
 		come, was, most int
 	}{
-		{"zone_records", c.to.Records() - gone.Records, a.zone.Records, a.quotas.ZoneRecords},
+		{"zone_records", c.count - 1 - gone.Records, a.zone.Records, a.quotas.ZoneRecords},
 		{"bytes of a zone", c.data - gone.Bytes, a.zone.Bytes, a.quotas.ZoneBytes()},
 	} {
 		if n.most >= 0 && n.come > max(n.most, n.was) {

@@ -173,8 +173,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// endless is a master that never ends its zone. It counts the bytes that it could send.
-func endless(conn net.Conn) (sent int) {
+// endless is a master that never ends its zone: record returns the record with a number. It counts the bytes that it
+// could send.
+func endless(conn net.Conn, record func(i int) string) (sent int) {
 	var length [2]byte
 	if _, err := io.ReadFull(conn, length[:]); err != nil {
 		return 0
@@ -190,7 +191,7 @@ func endless(conn net.Conn) (sent int) {
 			m.Answer = []dns.RR{mustRR(soaText(1))}
 		}
 		for range 100 {
-			m.Answer = append(m.Answer, mustRR(a(fmt.Sprintf("h%d", i), "192.0.2.1")))
+			m.Answer = append(m.Answer, mustRR(record(i)))
 			i++
 		}
 		raw, err := m.Pack()
@@ -204,27 +205,35 @@ func endless(conn net.Conn) (sent int) {
 	}
 }
 
-// TestEndless checks that an endless transfer stops at the first limit while it is read. The owner of the zone can read
-// which limit it was.
+// TestEndless checks that an endless transfer stops at the first limit while it is read, also if its records are not
+// stored. The owner of the zone can read which limit it was.
 func TestEndless(t *testing.T) {
+	hosts := func(i int) string { return a(fmt.Sprintf("h%d", i), "192.0.2.1") }
+	ignored := func(int) string { return fmt.Sprintf("x.%s 60 IN TYPE%d \\# 1 00", apexName, rr.TypeALIAS) }
+	steps := func(i int) string { return soaText(uint32(2 + (i+1)/2)) } // 2 3 3 4 4 ...: a difference of empty steps
 	for _, tt := range []struct {
 		name   string
+		record func(i int) string
+		has    *uint32
 		quota  int // quota of records
 		budget int64
 		size   int
 		want   string
 	}{
-		{"quota", 1000, 0, 1 << 30, "zone_records"},
-		{"memory", -1, 4 << 20, 1 << 30, "memory"},
-		{"size", -1, 0, 64 << 10, "larger than the limit"},
+		{"quota", hosts, nil, 1000, 0, 1 << 30, "zone_records"},
+		{"memory", hosts, nil, -1, 4 << 20, 1 << 30, "memory"},
+		{"size", hosts, nil, -1, 0, 64 << 10, "larger than the limit"},
+		{"records that are ignored", ignored, nil, 100, 0, 1 << 30, "zone_records"},
+		{"ignored, without a quota", ignored, nil, -1, 4 << 20, 1 << 30, "memory"},
+		{"empty steps of a difference", steps, new(uint32(2)), 100, 0, 1 << 30, "zone_records"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			near, far := net.Pipe()
 			sent := make(chan int)
-			go func() { sent <- endless(far) }()
+			go func() { sent <- endless(far, tt.record) }()
 			at := attempt{Refresher: &Refresher{opts: RefresherOptions{Budget: budget.New(tt.budget)}},
 				quotas: publish.Quotas{ZoneRecords: tt.quota}}
-			_, err := request{zone: dnsname.MustParse(apexName), to: testSpool(t, tt.size),
+			_, err := request{zone: dnsname.MustParse(apexName), has: tt.has, to: testSpool(t, tt.size),
 				check: at.checkLimits}.transferOver(near)
 			near.Close()
 			if !forOwner(err) || !strings.Contains(err.Error(), tt.want) {

@@ -17,13 +17,13 @@ type incoming struct {
 	apex  dnsname.Name
 	has   *uint32 // our serial, if a difference was requested
 	to    *spool
-	check func(*incoming) error // called with every record; an error ends the transfer; nil: no check
+	check func(*incoming) error // called for every record that is read; an error ends the transfer; nil: no check
 	done  bool
 
 	soa    zonefile.Record // SOA of the newest serial
 	serial uint32
-	count  int    // number of received records
-	data   int    // bytes of record data in the spool
+	count  int    // number of records read, including SOA records and those that are not stored
+	data   int    // bytes of their data
 	whole  bool   // the transfer is the whole zone, not a difference
 	adding bool   // the current part of the difference adds records
 	at     uint32 // serial of the SOA that began the current part
@@ -40,10 +40,12 @@ func (c *incoming) add(rec dns.RR) error {
 		return errOrder // a record after the end
 	}
 	r, err := c.read(rec)
+	if err == nil {
+		err = c.countRecord(r)
+	}
 	if err != nil {
 		return err
 	}
-	c.count++
 	soa, isSOA := rec.(*dns.SOA)
 	switch {
 	case c.count == 1:
@@ -92,19 +94,23 @@ func (c *incoming) nextPart(serial uint32) error {
 	return nil
 }
 
+// countRecord counts a record and checks the limits. Every record passes it, also one that is not stored: otherwise a
+// master could send such records without end.
+func (c *incoming) countRecord(r zonefile.Record) error {
+	c.count++
+	c.data += len(r.Data)
+	if c.check == nil {
+		return nil
+	}
+	return c.check(c)
+}
+
 // put writes a record to the spool.
 func (c *incoming) put(r zonefile.Record) error {
 	if r.Type == rr.TypeALIAS {
 		return nil // a private-use type number; the master may use it for something else
 	}
-	c.data += len(r.Data)
-	if err := c.to.put(r); err != nil {
-		return err
-	}
-	if c.check == nil {
-		return nil
-	}
-	return c.check(c)
+	return c.to.put(r)
 }
 
 // read parses a record and checks that it can be in the zone.
