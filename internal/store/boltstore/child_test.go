@@ -12,7 +12,6 @@ const childEnv = "BOLTSTORE_TEST_CHILD"
 
 var children = map[string]func(path string){
 	"write": childWrite,
-	"limit": childLimit,
 }
 
 func TestMain(m *testing.M) {

@@ -149,6 +149,8 @@ func readOnlyDisk(t *testing.T, dir, path string, rows int) {
 	}
 }
 
+func init() { children["limit"] = childLimit }
+
 // TestFileSizeLimit runs childLimit in a child, because the limit applies to a whole process.
 func TestFileSizeLimit(t *testing.T) {
 	out, err := child(t, "limit", filepath.Join(t.TempDir(), "store.db")).Output()
