@@ -87,7 +87,6 @@ func stateOf(v store.View, id uuid.UUID) (s zoneState, err error) {
 
 // addReplayed adds to tx the changes of a zone's answers that come from the rows just replayed.
 func (tx *Tx) addReplayed(before zoneState, id uuid.UUID, sets map[store.SetRef]bool) error {
-	delete(tx.p.journal, id) // the next edit that needs the number counts again
 	after, err := stateOf(tx.View, id)
 	if err != nil {
 		return err

@@ -102,7 +102,6 @@ func (p *Publisher) nextInGroup(g *Group) *request {
 // reason may have been a row of another edit, and that row is gone now.
 func (p *Publisher) fail(g *Group, err error) {
 	p.stats.failed.Add(1)
-	clear(p.journal) // attempt counted the changes of the group that failed
 	for _, r := range g.edits {
 		r.err = err
 	}
@@ -138,6 +137,9 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	if r.err = r.ctx.Err(); r.err != nil {
 		return nil
 	}
+	if !p.edited { // an earlier process may have left journals; a publisher that only applies groups must not delete them
+		p.edited, p.leftovers = true, true
+	}
 	begin := time.Now()
 	edit := store.NewEdit(w)
 	if r.alone {
@@ -148,7 +150,6 @@ func (p *Publisher) attempt(w store.Writer, g *Group, r *request) error {
 	r.tx = &Tx{View: edit.View, edit: edit, p: p, group: g.Number, actor: r.actor,
 		now: begin.UTC().Truncate(time.Microsecond), zones: map[uuid.UUID]*zoneEdit{}}
 	if r.err = p.run(r); r.err == nil {
-		p.countJournal(r.tx.changes)
 		return nil
 	}
 	if errors.Is(r.err, store.ErrUnavailable) || r.alone {
@@ -252,7 +253,6 @@ func (n *pendingZone) done() *zone.Nodes {
 func (p *Publisher) applyEdit(n *pendingZone, z *zoneEdit) error {
 	switch {
 	case z.deleted:
-		delete(p.journal, z.zone.ID)
 		*n = pendingZone{}
 		return nil
 	case z.nodes != nil:

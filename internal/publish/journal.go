@@ -1,6 +1,13 @@
 package publish
 
-import "github.com/nameplane/nameplane/internal/store"
+import (
+	"context"
+	"math"
+
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/store"
+)
 
 // commitNumber returns the number of this edit in the commit log of the store. All zones of the edit share the number.
 func (tx *Tx) commitNumber() (uint64, error) {
@@ -14,35 +21,77 @@ func (tx *Tx) commitNumber() (uint64, error) {
 	return tx.commit, nil
 }
 
-// trimJournal deletes the oldest entries of a zone's journal when it is longer than its limit.
-func (tx *Tx) trimJournal(e *zoneEdit) error {
-	id := e.zone.ID
-	have, ok := tx.p.journal[id]
-	if !ok {
-		have = tx.CountChanges(id) - 1 // without the entry just written
-		tx.p.journal[id] = have
+// maxJournalBytes is the largest size of a zone's journal. All zones share the disk, and one change can take megabytes.
+const maxJournalBytes = 64 << 20
+
+// journal writes a change to the journal of its zone and deletes the oldest changes when the journal is too long. The
+// row of the zone has the length of the journal, so that no edit reads the journal to find it out. An older version did
+// not write the length: then the changes are counted once, by their keys.
+func (tx *Tx) journal(e *zoneEdit, c store.Change) error {
+	if e.zone.Changes < 0 {
+		e.zone.Changes, e.zone.ChangeBytes = tx.CountChanges(c.Zone)
 	}
-	if over := have + 1 - tx.p.journalKeep(have+1); over > 0 {
-		return tx.edit.DropChanges(id, over)
+	size, err := tx.edit.PutChange(c)
+	if err != nil {
+		return err
 	}
-	return nil
+	if e.row == 0 { // otherwise the change replaces one that this edit wrote
+		e.zone.Changes++
+	}
+	e.zone.ChangeBytes += size - e.row
+	e.row = size
+	// A cut writes two pages that hold no other row of the change, so one cut should serve a hundred changes: a journal is
+	// cut only when it is a hundredth longer than its limit.
+	rows, bytes := e.zone.Changes-tx.p.opts.JournalLimit, e.zone.ChangeBytes-maxJournalBytes
+	if rows <= tx.p.opts.JournalLimit/100 && bytes <= maxJournalBytes/100 {
+		return nil
+	}
+	rows, bytes, err = tx.edit.DropChanges(c.Zone, rows, bytes)
+	e.zone.Changes -= rows
+	e.zone.ChangeBytes -= bytes
+	return err
 }
 
-// journalKeep returns how many of n entries a journal keeps. A journal is cut only when it is a hundredth longer than
-// its limit: a cut writes two pages that hold no other row of the change, so one cut should serve a hundred changes.
-func (p *Publisher) journalKeep(n int) int {
-	if limit := p.opts.JournalLimit; n > limit+limit/100 {
-		return limit
+// dropJournal deletes the journal of a zone that is deleted. Of a long journal it deletes only a part and leaves a row:
+// commitLeftover deletes the rest, also after a crash.
+func (tx *Tx) dropJournal(id uuid.UUID) error {
+	if _, _, err := tx.edit.DropChanges(id, math.MaxInt, math.MaxInt); err != nil {
+		return err
 	}
-	return n
+	if !tx.HasChanges(id) {
+		return nil
+	}
+	tx.p.leftovers = true
+	return tx.PutObject(store.KindLeftJournal, id.String(), struct{}{})
 }
 
-// countJournal adds the changes of an edit to the journal lengths. When the group fails, fail drops all lengths, and
-// they are counted again.
-func (p *Publisher) countJournal(changes []store.Change) {
-	for _, c := range changes {
-		if n, ok := p.journal[c.Zone]; ok {
-			p.journal[c.Zone] = p.journalKeep(n + 1)
-		}
+// commitLeftover commits an edit that deletes a part of the journal of a deleted zone. Run calls it when no edit waits,
+// until no such journal is left. When it fails, the next start or the next long journal tries again.
+func (p *Publisher) commitLeftover(ctx context.Context) {
+	r := &request{ctx: ctx, actor: store.Actor{Who: "nameplane"}, fn: p.dropLeftover, done: make(chan struct{})}
+	p.commit(r)
+	if r.err != nil {
+		p.leftovers = false
+		p.opts.Log.Error("the history of a deleted zone cannot be deleted", "error", r.err)
 	}
+}
+
+// dropLeftover is the edit of commitLeftover.
+func (p *Publisher) dropLeftover(tx *Tx) error {
+	var id uuid.UUID
+	err := tx.EachObject(store.KindLeftJournal, func(zone string, _ []byte) (_ bool, err error) {
+		id, err = uuid.Parse(zone)
+		return false, err
+	})
+	if p.leftovers = id != uuid.Nil; err != nil || !p.leftovers {
+		return err
+	}
+	if _, _, err := tx.edit.DropChanges(id, math.MaxInt, math.MaxInt); err != nil {
+		return err
+	}
+	if tx.HasChanges(id) {
+		tx.wrote(store.KindLeftJournal)
+		return nil
+	}
+	return tx.DeleteObject(store.KindLeftJournal, id.String())
 }

@@ -3,8 +3,8 @@ package publish
 import "time"
 
 // Edits run one after the other, so a project with long edits could take all the time of the other projects. After an
-// edit that took longer than paceFree, the next edits of its project wait paceFactor times as long, up to paceMax. So
-// other projects have at least three quarters of the time. Examples of long edits are the replacement of a zone of a
+// edit that took longer than paceFree, the next edits of its project wait paceFactor times as long. So other projects
+// have at least three quarters of the time, however long an edit takes. Examples of long edits are the replacement of a zone of a
 // million records and a new TTL for such a zone.
 //
 // A project is paced only when another project made an edit within the last paceMemory: while one project works alone,
@@ -12,7 +12,6 @@ import "time"
 const (
 	paceFree   = 2 * time.Millisecond
 	paceFactor = 3
-	paceMax    = 10 * time.Second
 	paceMemory = time.Minute
 )
 
@@ -55,7 +54,7 @@ func (p *pace) charge(project string, took time.Duration, now time.Time) {
 	if h.until.Before(now) {
 		h.until = now
 	}
-	h.until = h.until.Add(min(paceFactor*took, paceMax))
+	h.until = h.until.Add(paceFactor * took)
 }
 
 // hold queues an edit whose project must wait. It returns false when the edit may run now.

@@ -53,6 +53,29 @@ func TestLongEditsArePaced(t *testing.T) {
 	})
 }
 
+// TestVeryLongEditIsPaced checks that a project waits three times as long as its edit took, also after a minute.
+func TestVeryLongEditIsPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, publish.Options{})
+		write := func(project string, takes time.Duration) {
+			err := p.Commit(context.Background(), store.Actor{Project: project}, func(tx *publish.Tx) error {
+				time.Sleep(takes)
+				return tx.PutObject(store.KindQuota, project, takes)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		write("victim", 0)
+		write("hostile", 20*time.Second)
+		begin := time.Now()
+		write("hostile", 0)
+		if waited := time.Since(begin); waited < time.Minute {
+			t.Errorf("the project waited %v after an edit of 20 s", waited)
+		}
+	})
+}
+
 // TestHeldEditsAreCommitted checks that edits that wait for their project are committed before the server stops.
 func TestHeldEditsAreCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ type Options struct {
 	Log *slog.Logger // discards messages by default
 
 	// JournalLimit is how many changes the journal of a zone keeps; it can be a hundredth longer for a time. The default
-	// is DefaultJournalLimit.
+	// is DefaultJournalLimit. Of changes that are together larger than maxJournalBytes it keeps fewer.
 	//
 	// JournalSets is the largest number of record sets that the journal lists for one change. Of a larger change it keeps
 	// only the fact. The default is 10,000, because a journal entry is one row.
@@ -71,8 +71,10 @@ type Publisher struct {
 
 	versions versions
 
-	journal map[uuid.UUID]int // journal length of zones that were counted; only the committer uses it
-	pace    pace
+	// Only the committer uses these fields.
+	pace      pace
+	edited    bool // an edit has run
+	leftovers bool // there may be journals of deleted zones
 
 	mu     sync.Mutex // guards closed
 	closed bool
@@ -109,7 +111,7 @@ func Open(st store.Store, opts Options) (*Publisher, error) {
 		return nil, err
 	}
 	p := &Publisher{store: st, opts: opts, queue: make(chan *request, groupLimit), done: make(chan struct{}),
-		stats: newStats(), journal: map[uuid.UUID]int{}}
+		stats: newStats()}
 	zones, err := p.load()
 	if err != nil {
 		return nil, err
@@ -224,6 +226,10 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.commit(r)
 			continue
 		}
+		if p.leftovers && ctx.Err() == nil {
+			p.commitLeftover(ctx)
+			continue
+		}
 		select {
 		case r := <-p.queue:
 			if !p.pace.hold(r, time.Now()) {
@@ -235,7 +241,9 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.closed = true
 			p.mu.Unlock()
 			p.pace.off = true
-			for r := p.nextEdit(); r != nil; r = p.nextEdit() { // the loop ends, because nothing else takes from the queue
+			// The loop ends, because submit puts no further edits into the queue. An edit that passed the check of submit
+			// just before can come after the last nextEdit. Its fn never runs, and its caller gets ErrClosed: that is true.
+			for r := p.nextEdit(); r != nil; r = p.nextEdit() {
 				p.commit(r)
 			}
 			return nil

@@ -52,6 +52,7 @@ type zoneEdit struct {
 	served  []rr.Set              // sets that change in answers; a set without data is removed
 	count   int                   // number of changed sets that are not in sets
 	largest int                   // number of records of the largest set that got more records
+	row     int                   // size of the change in the journal; 0 until it is written
 
 	unseen       []store.SetChange // changes that Derive has not seen yet; empty without Derive
 	unseenWhole  bool
@@ -146,7 +147,8 @@ func (tx *Tx) CreateZone(z zone.Zone, sets ...zone.RecordSet) (zone.Zone, error)
 	if z.ID == uuid.Nil {
 		z.ID = uuid.New()
 	}
-	z.Created, z.Updated, z.Version, z.Sets, z.Records, z.Bytes = tx.now, time.Time{}, 1, 0, 0, 0
+	z.Created, z.Updated, z.Version = tx.now, time.Time{}, 1
+	z.Sets, z.Records, z.Bytes, z.Changes, z.ChangeBytes = 0, 0, 0, 0, 0
 	e := tx.begin(&zoneEdit{zone: z, created: true, reload: true})
 	if err := tx.edit.PutZone(e.zone); err != nil {
 		return z, err
@@ -233,7 +235,7 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 			return err
 		}
 	}
-	if err := tx.edit.DropChanges(id, -1); err != nil {
+	if err := tx.dropJournal(id); err != nil {
 		return err
 	}
 	if e.zone.Kind == zone.Secondary {

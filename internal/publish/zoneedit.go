@@ -130,10 +130,10 @@ func (tx *Tx) finishZone(e *zoneEdit) error {
 	if len(e.sets) == 0 && !e.reload && !e.touched {
 		return nil
 	}
-	if err := tx.edit.PutZone(e.zone); err != nil {
+	if err := tx.record(e); err != nil {
 		return err
 	}
-	return tx.record(e)
+	return tx.edit.PutZone(e.zone) // after record, which counts the change
 }
 
 // check runs zone.Check for each name that the edit touched, and checks that the zone can still be served.
@@ -241,7 +241,7 @@ func dataBytes(sets []store.SetChange) (n int) {
 	return n
 }
 
-// record writes the zone's change to the journal and trims the journal.
+// record writes the zone's change to the journal.
 func (tx *Tx) record(e *zoneEdit) error {
 	commit, err := tx.commitNumber()
 	if err != nil {
@@ -255,9 +255,6 @@ func (tx *Tx) record(e *zoneEdit) error {
 	if n := len(e.sets) + e.count; n > tx.p.opts.JournalSets || dataBytes(e.sets) > maxChange {
 		c.Sets, c.Whole, c.Retimed, c.TTLFrom = nil, true, false, 0
 	}
-	if err := tx.edit.PutChange(c); err != nil {
-		return err
-	}
 	tx.changes = append(slices.DeleteFunc(tx.changes, func(o store.Change) bool { return o.Zone == c.Zone }), c)
-	return tx.trimJournal(e)
+	return tx.journal(e, c)
 }

@@ -187,28 +187,40 @@ func (e *Edit) DeleteSet(s zone.RecordSet) error {
 	return e.delete(Sets, SetKey(s.Zone, s.Name, s.Type))
 }
 
-// PutChange adds a change to the journal of its zone.
-func (e *Edit) PutChange(c Change) error {
-	return e.put(Journal, JournalKey(c.Zone, c.Commit), encodeChange(c))
+// PutChange adds a change to the journal of its zone. It returns the size of the row.
+func (e *Edit) PutChange(c Change) (int, error) {
+	row := encodeChange(c)
+	return len(row), e.put(Journal, JournalKey(c.Zone, c.Commit), row)
 }
 
-// DropChanges deletes the oldest n changes of a zone's journal, or all when n is negative.
-func (e *Edit) DropChanges(zoneID uuid.UUID, n int) error {
+// DropChanges deletes the oldest changes of a zone's journal, until it has deleted at least the given number of changes
+// and of bytes. It returns how many it deleted. It stops after about maxDropRows changes or maxDropBytes bytes, so that
+// other edits do not wait for a long journal: the caller continues in a later edit.
+func (e *Edit) DropChanges(zoneID uuid.UUID, rows, bytes int) (droppedRows, droppedBytes int, err error) {
+	rows, bytes = min(rows, maxDropRows), min(bytes, maxDropBytes)
 	var keys [][]byte
-	e.w.Scan(Journal, zoneID[:], nil, func(key, _ []byte) bool {
-		if n >= 0 && len(keys) == n {
+	e.w.Sizes(Journal, zoneID[:], func(key []byte, size int) bool {
+		enough := len(keys) >= rows && droppedBytes >= bytes
+		if enough || len(keys) >= maxDropRows || droppedBytes >= maxDropBytes {
 			return false
 		}
 		keys = append(keys, append([]byte(nil), key...))
+		droppedBytes += size
 		return true
 	})
 	for _, k := range keys {
 		if err := e.delete(Journal, k); err != nil {
-			return err
+			return 0, 0, err
 		}
 	}
-	return nil
+	return len(keys), droppedBytes, nil
 }
+
+// Bounds of DropChanges. Each is more than one edit adds to a journal, so edits shorten a journal that is too long.
+const (
+	maxDropRows  = 1000
+	maxDropBytes = 32 << 20
+)
 
 // PutObject writes an object as JSON.
 func (e *Edit) PutObject(kind Kind, id string, value any) error {
@@ -228,9 +240,17 @@ func (e *Edit) DeleteObject(kind Kind, id string) error {
 	return e.delete(Objects, key)
 }
 
-// CountChanges returns how many changes a zone's journal has.
-func (v View) CountChanges(zoneID uuid.UUID) int {
-	n := 0
-	v.r.Scan(Journal, zoneID[:], nil, func(_, _ []byte) bool { n++; return true })
-	return n
+// HasChanges reports whether a zone's journal has a change.
+func (v View) HasChanges(zoneID uuid.UUID) (found bool) {
+	v.r.Sizes(Journal, zoneID[:], func([]byte, int) bool { found = true; return false })
+	return found
+}
+
+// CountChanges returns how many changes a zone's journal has, and their size. It does not read them.
+func (v View) CountChanges(zoneID uuid.UUID) (rows, bytes int) {
+	v.r.Sizes(Journal, zoneID[:], func(_ []byte, size int) bool {
+		rows, bytes = rows+1, bytes+size
+		return true
+	})
+	return rows, bytes
 }

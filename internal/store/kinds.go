@@ -27,6 +27,8 @@ const (
 	KindZoneOf    Kind = "zone of"    // zones of a project: the key of the zone's name -> the zone's ID
 	KindZoneCount Kind = "zone count" // number of zones of a project
 
+	KindLeftJournal Kind = "left journal" // IDs of deleted zones whose journal is not deleted yet
+
 	KindSecondary Kind = "secondary"
 	KindAlias     Kind = "alias"
 	KindAliasDue  Kind = "aliasdue" // names whose ALIAS record sets must be flattened again
@@ -56,7 +58,7 @@ var _ = map[Kind]bool{
 
 	KindTLD: true, KindBlacklist: true, KindTSIGKey: true, KindQuota: true, KindZoneExport: true, KindZoneImport: true,
 	KindTransferRequest: true, KindTransferAccept: true, KindShare: true, KindSharedWith: true, KindOwned: true,
-	KindZoneRequest: true, KindZoneOf: true, KindZoneCount: true,
+	KindZoneRequest: true, KindZoneOf: true, KindZoneCount: true, KindLeftJournal: true,
 
 	KindSecondary: true, KindAlias: true, KindAliasDue: true, KindScan: true, KindFacts: true,
 

@@ -44,7 +44,11 @@ func encodeZone(z zone.Zone) []byte {
 	for _, k := range slices.Sorted(maps.Keys(z.Attributes)) {
 		b = appendString(appendString(b, k), z.Attributes[k])
 	}
-	return binary.AppendUvarint(b, uint64(z.Bytes))
+	b = binary.AppendUvarint(b, uint64(z.Bytes))
+	if z.Changes < 0 {
+		return b
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(z.Changes)), uint64(z.ChangeBytes))
 }
 
 func appendString(b []byte, s string) []byte {
@@ -79,6 +83,9 @@ func decodeZone(key, value []byte) (zone.Zone, error) {
 	}
 	if len(r.b) > 0 { // a row of an older version ends here
 		z.Bytes = int(r.uvarint())
+	}
+	if z.Changes = -1; len(r.b) > 0 { // or here
+		z.Changes, z.ChangeBytes = int(r.uvarint()), int(r.uvarint())
 	}
 	if r.bad || err != nil {
 		return zone.Zone{}, bad

@@ -52,6 +52,8 @@ type Reader interface {
 	// Scan calls fn for every key that starts with prefix and is at or after from (nil: from the first), in order, until
 	// fn returns false. fn must not write to the table that is scanned.
 	Scan(t Table, prefix, from []byte, fn func(key, value []byte) bool)
+	// Sizes is Scan from the first key, with the sizes of the values. It does not read the values.
+	Sizes(t Table, prefix []byte, fn func(key []byte, size int) bool)
 	// ScanBack is Scan in descending order: keys that start with prefix and are at or before from (nil: the last).
 	ScanBack(t Table, prefix, from []byte, fn func(key, value []byte) bool)
 }

@@ -15,6 +15,7 @@ type emptyReader struct{}
 
 func (emptyReader) Get(Table, []byte) []byte                                     { return nil }
 func (emptyReader) Scan(Table, []byte, []byte, func(key, value []byte) bool)     {}
+func (emptyReader) Sizes(Table, []byte, func(key []byte, size int) bool)         {}
 func (emptyReader) ScanBack(Table, []byte, []byte, func(key, value []byte) bool) {}
 
 func TestAbsent(t *testing.T) {

@@ -46,6 +46,8 @@ type Zone struct {
 	Sets        int       // number of record sets, with the managed ones
 	Records     int       // number of records in them
 	Bytes       int       // size of their names and data
+	Changes     int       // number of changes in the journal; -1 in a row that an older version wrote
+	ChangeBytes int       // size of these changes
 }
 
 // RecordSet is a record set as its owner wrote it.

@@ -92,7 +92,7 @@ func (c *call) listHistory() (reply, error) {
 		if err != nil {
 			return err
 		}
-		total = v.CountChanges(z.ID)
+		total, _ = v.CountChanges(z.ID)
 		out, next, err = c.changesBefore(v, z, before, q.limit)
 		return err
 	})

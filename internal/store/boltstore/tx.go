@@ -77,6 +77,19 @@ func (r *reader) Scan(t store.Table, prefix, from []byte, fn func(key, value []b
 	}
 }
 
+// Sizes reads only the pages with the keys: bbolt keeps the size of a value beside its key.
+func (r *reader) Sizes(t store.Table, prefix []byte, fn func(key []byte, size int) bool) {
+	sum := sumSize
+	if r.s.noChecksums {
+		sum = 0
+	}
+	c := r.table(t).Cursor()
+	k, row := seek(c, prefix)
+	for k != nil && bytes.HasPrefix(k, prefix) && fn(k, max(0, len(row)-sum)) {
+		k, row = next(c)
+	}
+}
+
 func (r *reader) ScanBack(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
 	b := r.table(t)
 	c := b.Cursor()

@@ -115,6 +115,11 @@ func (w *writer) Scan(t store.Table, prefix, from []byte, fn func(key, value []b
 	w.reader.Scan(t, prefix, from, fn)
 }
 
+func (w *writer) Sizes(t store.Table, prefix []byte, fn func(key []byte, size int) bool) {
+	w.mustFlush(t)
+	w.reader.Sizes(t, prefix, fn)
+}
+
 func (w *writer) ScanBack(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
 	w.mustFlush(t)
 	w.reader.ScanBack(t, prefix, from, fn)

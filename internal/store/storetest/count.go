@@ -49,6 +49,10 @@ func (c countedReader) Scan(t store.Table, prefix, from []byte, fn func(key, val
 }
 
 // ScanBack implements store.Reader.
+func (c countedReader) Sizes(t store.Table, prefix []byte, fn func(key []byte, size int) bool) {
+	c.r.Sizes(t, prefix, func(key []byte, size int) bool { c.rows.Add(1); return fn(key, size) })
+}
+
 func (c countedReader) ScanBack(t store.Table, prefix, from []byte, fn func(key, value []byte) bool) {
 	c.r.ScanBack(t, prefix, from, func(key, value []byte) bool { c.rows.Add(1); return fn(key, value) })
 }
