@@ -40,9 +40,17 @@ const (
 	writeRun = 64 << 10
 )
 
-// NewStage returns an empty Stage. Its file is in dir and has no name, so that it is gone when the Stage is closed or
-// the process ends.
+// NewStage returns an empty Stage in a TempFile in dir.
 func NewStage(dir *os.Root) (*Stage, error) {
+	f, err := TempFile(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Stage{f: f}, nil
+}
+
+// TempFile returns a new file in dir. It has no name, so that it is gone when it is closed or the process ends.
+func TempFile(dir *os.Root) (*os.File, error) {
 	name := "stage-" + rand.Text()
 	f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -52,7 +60,7 @@ func NewStage(dir *os.Root) (*Stage, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	return &Stage{f: f}, nil
+	return f, nil
 }
 
 // Close frees the file.

@@ -16,6 +16,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
 // call is one request, with everything that its handler needs.
@@ -44,8 +45,8 @@ type reply struct {
 	body     any // encoded as JSON; nil: no body
 	location string
 	etag     string
-	media    string // the media type of stream
-	stream   func(io.Writer) error
+	media    string                // the media type of stream
+	stream   func(io.Writer) error // see writeStream
 }
 
 // demand is a set of conditions that the caller, and the zone in the path, must meet.
@@ -196,12 +197,38 @@ func (c *call) write(rep reply) {
 	_, _ = c.w.Write(b) // the client may have closed the connection; ignore the error
 }
 
-// writeStream sends a body while it is produced. The status is sent already when an error comes, so an error aborts the
-// connection.
+// Bounds on the streamed replies at a time: each has a file on disk.
+const (
+	maxDownloads        = 32
+	maxProjectDownloads = 4
+)
+
+// writeStream writes a body to a file and then sends it. A body that is sent while it is produced would hold a View of
+// the store open for as long as a slow client reads, and the store grows meanwhile with the changes of all projects. The
+// status is sent already when an error of the second part comes, so such an error aborts the connection.
 func (c *call) writeStream(rep reply) {
+	if !c.api.downloads.Take(c.scope.project, maxProjectDownloads) {
+		c.fail(&fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",
+			message: "Too many zones are being read; try again later."})
+		return
+	}
+	defer c.api.downloads.Return(c.scope.project)
+	f, err := zonefile.TempFile(c.settings.Spool)
+	if err != nil {
+		c.fail(spoolError(err))
+		return
+	}
+	defer f.Close()
+	if err = rep.stream(f); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		c.fail(spoolError(err))
+		return
+	}
 	c.w.Header().Set("Content-Type", rep.media)
 	c.w.WriteHeader(rep.status)
-	if err := rep.stream(c.w); err != nil {
+	if _, err := io.Copy(c.w, f); err != nil {
 		c.api.Log.Error("reply ended early", "path", c.r.URL.Path, "err", err)
 		panic(http.ErrAbortHandler) // the client must not mistake half a zone for a whole one
 	}

@@ -35,14 +35,16 @@ type API struct {
 	mux     *http.ServeMux
 	imports *importQueue
 	uploads httpapi.Shares[string] // running uploads of zone files, by project
-	started time.Time
-	damaged sync.Map // damaged changes of the history that were logged already
+
+	downloads httpapi.Shares[string] // streamed replies that are being sent, by project
+	started   time.Time
+	damaged   sync.Map // damaged changes of the history that were logged already
 }
 
 func (a *API) init() {
 	a.once.Do(func() {
 		a.mux = newMux()
-		a.uploads.Max = maxUploads
+		a.uploads.Max, a.downloads.Max = maxUploads, maxDownloads
 		a.started = time.Now()
 		a.imports = newImportQueue()
 		a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))

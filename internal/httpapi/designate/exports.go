@@ -50,7 +50,7 @@ func tasks(kind store.Kind, name, title string) resource[task, *task] {
 	}
 }
 
-// createExport creates an export. It is COMPLETE at once: fetchExport writes the file from the zone while the client
+// createExport creates an export. It is COMPLETE at once: fetchExport writes the file from the zone when the client
 // reads it. The reply is 202 nevertheless, because clients of Designate expect that and poll the task.
 func (c *call) createExport() (reply, error) {
 	var t task
@@ -89,8 +89,7 @@ func (c *call) fetchExport() (reply, error) {
 	}}, err
 }
 
-// writeZone writes a zone as a file. It reads while it writes, so a slow client holds a View of the store open. That
-// costs space in the store, but does not delay other clients.
+// writeZone writes a zone as a file.
 func writeZone(v store.View, id uuid.UUID, w io.Writer) error {
 	z, err := v.Zone(id)
 	if err != nil {

@@ -163,7 +163,7 @@ func spoolError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) {
 		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	return fmt.Errorf("store the zone file: %w", err)
+	return fmt.Errorf("stage the zone on disk: %w", err)
 }
 
 func (c *call) jsonLimit() int64 { return min(c.settings.MaxImport, maxJSONImport) }
