@@ -17,13 +17,15 @@ import (
 // message without a reply for some seconds. Clients that share a key have slightly different clocks. So messages that
 // are older than the newest by less than lateness are accepted too, each once: their MACs are remembered.
 //
-// Nothing is stored. A message that was received before a restart is refused after it, because it was signed before the
-// start. The exception is a client whose clock is ahead of ours: messages that it signed for a time after the start can
-// be replayed once, until the fudge ends. A stored row for each key in each update would prevent that, but would make
-// every update write more.
+// After a restart, messages that were signed before the start are refused. A client whose clock is ahead of ours may
+// have signed messages for a time after the start. So each update stores the Time Signed of its message in the same
+// commit, in one row for each key, when it is newer than the stored one. Messages of the key that are not newer than the
+// row are refused after a restart. An update that fails stores nothing, so its message can be sent again after a
+// restart.
 type replays struct {
 	mu     sync.Mutex // guards the following
 	keys   map[dnsname.Name]*signer
+	stored func(key dnsname.Name) (newest int64, err error)
 	start  int64 // when the server started; all times are in seconds
 	pruned int64 // when pruneLocked last ran
 }
@@ -55,8 +57,9 @@ type received struct {
 	answered bool
 }
 
-func newReplays(start time.Time) *replays {
-	return &replays{keys: map[dnsname.Name]*signer{}, start: start.Unix()}
+// newReplays returns an empty replays. stored returns the newest Time Signed in the store, or 0.
+func newReplays(start time.Time, stored func(dnsname.Name) (int64, error)) *replays {
+	return &replays{keys: map[dnsname.Name]*signer{}, stored: stored, start: start.Unix()}
 }
 
 // verdict is the decision about a message.
@@ -69,21 +72,29 @@ const (
 )
 
 // begin registers a message whose MAC and time are valid. The caller must call end when it is answered.
-func (r *replays) begin(sig *wire.TSIG, now time.Time) verdict {
+func (r *replays) begin(sig *wire.TSIG, now time.Time) (verdict, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, signed, mac := now.Unix(), int64(sig.Time), macPrefix(sig.MAC)
 	r.pruneLocked(at)
 	r.start = min(r.start, at) // later only if the clock was set back
 	s := r.keys[sig.Key]
-	if s == nil || s.newest > at+wire.TSIGFudge { // possible only if the clock was set back
+	if s == nil {
+		newest, err := r.stored(sig.Key)
+		if err != nil {
+			return replayed, err
+		}
+		s = &signer{newest: newest, floor: max(r.start, newest+1), seen: map[macPrefix]received{}}
+		r.keys[sig.Key] = s
+	}
+	if s.newest > at+wire.TSIGFudge { // possible only if the clock was set back
 		s = &signer{floor: r.start, seen: map[macPrefix]received{}}
 		r.keys[sig.Key] = s
 	}
 	if m, ok := s.seen[mac]; ok && !m.answered {
-		return inProgress
+		return inProgress, nil
 	} else if ok {
-		return replayed
+		return replayed, nil
 	}
 	if signed > s.newest {
 		s.newest = signed
@@ -93,11 +104,11 @@ func (r *replays) begin(sig *wire.TSIG, now time.Time) verdict {
 		s.raise(s.newest)
 	}
 	if signed < s.floor || len(s.seen) >= maxSeen {
-		return replayed
+		return replayed, nil
 	}
 	s.last = at
 	s.seen[mac] = received{signed: signed}
-	return fresh
+	return fresh, nil
 }
 
 // end registers that a message was answered.

@@ -16,6 +16,8 @@ func message(key string, n int, signed int64) *wire.TSIG {
 	return &wire.TSIG{Key: dnsname.MustParse(key), MAC: mac[:], Time: uint64(signed)}
 }
 
+func nothingStored(dnsname.Name) (int64, error) { return 0, nil }
+
 func TestReplays(t *testing.T) {
 	type step struct {
 		at     int64 // seconds since the start of the server
@@ -51,10 +53,10 @@ func TestReplays(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			start := time.Unix(1_800_000_000, 0)
-			r := newReplays(start)
+			r := newReplays(start, nothingStored)
 			for i, s := range tt.steps {
 				sig := message(s.key, s.n, start.Unix()+s.signed)
-				if got := r.begin(sig, start.Add(time.Duration(s.at)*time.Second)); got != s.want {
+				if got, _ := r.begin(sig, start.Add(time.Duration(s.at)*time.Second)); got != s.want {
 					t.Errorf("step %d: %d, want %d", i, got, s.want)
 				}
 				r.end(sig)
@@ -67,15 +69,15 @@ func TestReplays(t *testing.T) {
 // that reply could contradict the first.
 func TestSentAgainWhileInProgress(t *testing.T) {
 	now := time.Now()
-	r := newReplays(now)
+	r := newReplays(now, nothingStored)
 	sig := message("a.", 1, now.Unix())
 	for i, want := range []verdict{fresh, inProgress, inProgress} {
-		if got := r.begin(sig, now); got != want {
+		if got, _ := r.begin(sig, now); got != want {
 			t.Errorf("time %d: %d, want %d", i, got, want)
 		}
 	}
 	r.end(sig)
-	if got := r.begin(sig, now); got != replayed {
+	if got, _ := r.begin(sig, now); got != replayed {
 		t.Errorf("after its reply: %d, want %d", got, replayed)
 	}
 }
@@ -83,12 +85,13 @@ func TestSentAgainWhileInProgress(t *testing.T) {
 // TestReplaysAreBounded floods one key, and uses very many keys: the memory depends only on recently received messages.
 func TestReplaysAreBounded(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
-	r := newReplays(start)
+	r := newReplays(start, nothingStored)
 	n, taken := 0, 0
 	for second := range int64(5) {
 		for range maxSeen * 3 / 4 {
 			n++
-			if r.begin(message("a.", n, start.Unix()+second), start.Add(time.Duration(second)*time.Second)) == fresh {
+			at := start.Add(time.Duration(second) * time.Second)
+			if got, _ := r.begin(message("a.", n, at.Unix()), at); got == fresh {
 				taken++
 			}
 		}
@@ -99,7 +102,7 @@ func TestReplaysAreBounded(t *testing.T) {
 	for i := range 1000 {
 		at := start.Add(time.Duration(i) * time.Second)
 		name := string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676)) + "."
-		if got := r.begin(message(name, i, at.Unix()), at); got != fresh {
+		if got, _ := r.begin(message(name, i, at.Unix()), at); got != fresh {
 			t.Fatalf("key %d: %d", i, got)
 		}
 	}

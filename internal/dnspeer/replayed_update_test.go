@@ -77,6 +77,31 @@ func TestReplayedUpdate(t *testing.T) {
 	})
 }
 
+// TestReplayedUpdateAfterRestart signs one update in the second of the restart and one for a later time, and sends both
+// again after the restart. A newer update must be accepted.
+func TestReplayedUpdateAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestServer(t, dnspeer.Config{}, publish.Options{})
+		for _, ahead := range []int64{0, 100} {
+			add := func(name string, ahead int64) []byte {
+				m := updating("example.org.", func(m *dns.Msg) { m.Insert([]dns.RR{mustRR(t, name+" 60 A 192.0.2.1")}) })
+				wire, _ := signed(t, m, "zone-key.", dns.HmacSHA256, time.Now().Unix()+ahead)
+				return wire
+			}
+			recorded := add("a.example.org.", ahead)
+			for i, want := range []int{dns.RcodeSuccess, dns.RcodeNotAuth} {
+				if r := parsed(t, h.ask(friend, false, recorded)[0]); r.Rcode != want {
+					t.Errorf("%d s ahead, time %d: answered %v", ahead, i, r)
+				}
+				h.Server = dnspeer.New(h.cfg)
+			}
+			if r := parsed(t, h.ask(friend, false, add("b.example.org.", ahead+1))[0]); r.Rcode != dns.RcodeSuccess {
+				t.Errorf("%d s ahead: a newer update was answered %v", ahead, r)
+			}
+		}
+	})
+}
+
 // TestFudgeIsBounded signs with the largest possible fudge: it does not make a message valid for 18 hours.
 func TestFudgeIsBounded(t *testing.T) {
 	h := newTestServer(t, dnspeer.Config{}, publish.Options{})

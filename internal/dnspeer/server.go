@@ -67,9 +67,14 @@ var _ dnsserver.Peers = (*Server)(nil)
 // New returns a Server. It starts no goroutines.
 func New(cfg Config) *Server {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: cfg, slots: newSlots(maxTransfers), stat: newStats(), replays: newReplays(time.Now())}
+	s := &Server{cfg: cfg, slots: newSlots(maxTransfers), stat: newStats(), replays: newReplays(time.Now(), cfg.timeSigned)}
 	s.SetRules(cfg.Rules)
 	return s
+}
+
+// timeSigned returns the newest stored Time Signed of the updates with a key, or 0.
+func (c Config) timeSigned(key dnsname.Name) (int64, error) {
+	return publish.Read(c.Publisher, func(v store.View) (int64, error) { return timeSigned(v, key) })
 }
 
 // SetRules replaces the rules for transfers.

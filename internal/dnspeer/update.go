@@ -21,7 +21,11 @@ import (
 func (r *request) update(sig *wire.TSIG) error {
 	if r.signed != nil {
 		now := time.Now()
-		if v := r.replays.begin(sig, now); v != fresh {
+		v, err := r.replays.begin(sig, now)
+		if err != nil {
+			return r.fail("read the time of the key", err)
+		}
+		if v != fresh {
 			r.stat.signatures.WithLabelValues("replay").Inc()
 			if v == inProgress {
 				return nil
@@ -30,7 +34,7 @@ func (r *request) update(sig *wire.TSIG) error {
 		}
 		defer r.replays.end(sig)
 	}
-	rcode := r.tryUpdate()
+	rcode := r.tryUpdate(sig)
 	r.stat.updates.WithLabelValues(wire.RcodeText(rcode)).Inc()
 	ede := wire.EDENone
 	if rcode == dns.RcodeRefused {
@@ -39,7 +43,7 @@ func (r *request) update(sig *wire.TSIG) error {
 	return r.reply(rcode, ede)
 }
 
-func (r *request) tryUpdate() int {
+func (r *request) tryUpdate(sig *wire.TSIG) int {
 	if r.q.Question[0].Qtype != dns.TypeSOA { // RFC 2136 §3.1.1; dnsserver has checked that there is one question
 		return dns.RcodeFormatError
 	}
@@ -69,9 +73,29 @@ func (r *request) tryUpdate() int {
 		if err != nil {
 			return err
 		}
-		return update.Apply(tx, cur, m)
+		if err := update.Apply(tx, cur, m); err != nil {
+			return err
+		}
+		return storeTimeSigned(tx, sig)
 	})
 	return r.rcodeOf(err)
+}
+
+// timeSigned returns the newest stored Time Signed of the updates with a key, or 0.
+func timeSigned(v store.View, key dnsname.Name) (newest int64, err error) {
+	if err = v.Object(store.KindTimeSigned, key.String(), &newest); errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return newest, err
+}
+
+// storeTimeSigned stores the Time Signed of an update if it is the newest of its key.
+func storeTimeSigned(tx *publish.Tx, sig *wire.TSIG) error {
+	newest, err := timeSigned(tx.View, sig.Key)
+	if err != nil || int64(sig.Time) <= newest {
+		return err
+	}
+	return tx.PutObject(store.KindTimeSigned, sig.Key.String(), sig.Time)
 }
 
 // rcodeOf returns the RCODE for the result of an update.

@@ -11,6 +11,8 @@ const (
 	KindSessionKey   Kind = "sessionkey"
 	KindEndedSession Kind = "endedsession"
 
+	KindTimeSigned Kind = "timesigned" // newest Time Signed of the updates with a TSIG key
+
 	KindTLD             Kind = "tld"
 	KindBlacklist       Kind = "blacklist"
 	KindTSIGKey         Kind = "tsigkey"
@@ -55,6 +57,7 @@ const (
 // compile.
 var _ = map[Kind]bool{
 	KindToken: true, KindUser: true, KindProject: true, KindSessionKey: true, KindEndedSession: true,
+	KindTimeSigned: true,
 
 	KindTLD: true, KindBlacklist: true, KindTSIGKey: true, KindQuota: true, KindZoneExport: true, KindZoneImport: true,
 	KindTransferRequest: true, KindTransferAccept: true, KindShare: true, KindSharedWith: true, KindOwned: true,

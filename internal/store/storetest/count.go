@@ -11,7 +11,11 @@ import (
 type Counted struct {
 	store.Store
 	views, updates atomic.Int64
+	open           atomic.Int64 // Views that run now
 }
+
+// Open returns how many Views run now.
+func (c *Counted) Open() int { return int(c.open.Load()) }
 
 // Count returns a store that counts the reads of s.
 func Count(s store.Store) *Counted { return &Counted{Store: s} }
@@ -24,6 +28,8 @@ func (c *Counted) Rows() (all, updates int) {
 
 // View implements store.Store.
 func (c *Counted) View(fn func(store.Reader) error) error {
+	c.open.Add(1)
+	defer c.open.Add(-1)
 	return c.Store.View(func(r store.Reader) error { return fn(countedReader{r, &c.views}) })
 }
 
