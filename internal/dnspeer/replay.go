@@ -19,8 +19,8 @@ import (
 //
 // After a restart, messages that were signed before the start are refused. A client whose clock is ahead of ours may
 // have signed messages for a time after the start. So each update stores the Time Signed of its message in the same
-// commit, in one row for each key, when it is newer than the stored one. Messages of the key that are not newer than the
-// row are refused after a restart. An update that fails stores nothing, so its message can be sent again after a
+// commit, in one row for each key, when it is newer than the stored one. Messages of the key that are not newer than
+// the row are refused after a restart. An update that fails stores nothing, so its message can be sent again after a
 // restart.
 type replays struct {
 	mu     sync.Mutex // guards the following

@@ -67,7 +67,8 @@ var _ dnsserver.Peers = (*Server)(nil)
 // New returns a Server. It starts no goroutines.
 func New(cfg Config) *Server {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: cfg, slots: newSlots(maxTransfers), stat: newStats(), replays: newReplays(time.Now(), cfg.timeSigned)}
+	s := &Server{cfg: cfg, slots: newSlots(maxTransfers), stat: newStats(),
+		replays: newReplays(time.Now(), cfg.timeSigned)}
 	s.SetRules(cfg.Rules)
 	return s
 }

@@ -4,8 +4,8 @@ import "time"
 
 // Edits run one after the other, so a project with long edits could take all the time of the other projects. After an
 // edit that took longer than paceFree, the next edits of its project wait paceFactor times as long. So other projects
-// have at least three quarters of the time, however long an edit takes. Examples of long edits are the replacement of a zone of a
-// million records and a new TTL for such a zone.
+// have at least three quarters of the time, however long an edit takes. Examples of long edits are the replacement of
+// a zone of a million records and a new TTL for such a zone.
 //
 // A project is paced only when another project made an edit within the last paceMemory: while one project works alone,
 // nobody gains when it waits. Edits of the server itself have no project and never wait.

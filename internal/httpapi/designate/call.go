@@ -204,8 +204,8 @@ const (
 )
 
 // writeStream writes a body to a file and then sends it. A body that is sent while it is produced would hold a View of
-// the store open for as long as a slow client reads, and the store grows meanwhile with the changes of all projects. The
-// status is sent already when an error of the second part comes, so such an error aborts the connection.
+// the store open for as long as a slow client reads, and the store grows meanwhile with the changes of all projects.
+// The status is sent already when an error of the second part comes, so such an error aborts the connection.
 func (c *call) writeStream(rep reply) {
 	if !c.api.downloads.Take(c.scope.project, maxProjectDownloads) {
 		c.fail(&fault{status: http.StatusServiceUnavailable, kind: "service_unavailable",

@@ -149,7 +149,7 @@ func readOnlyDisk(t *testing.T, dir, path string, rows int) {
 	}
 }
 
-func init() { children["limit"] = childLimit }
+var _ = addChild("limit", childLimit) // it needs Linux
 
 // TestFileSizeLimit runs childLimit in a child, because the limit applies to a whole process.
 func TestFileSizeLimit(t *testing.T) {
