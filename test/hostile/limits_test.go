@@ -12,28 +12,13 @@ import (
 	"testing"
 )
 
-// limits are the limits of the files in deploy.
+// limits are the limits of a control group; 0 means no limit.
 type limits struct{ memory, tasks int64 }
-
-// shipped reads the memory limit of the manifest and the number of tasks of the unit.
-func shipped(t *testing.T) limits {
-	t.Helper()
-	manifest := find(t, "../../deploy/kubernetes/server.yaml", `limits: \{memory: (\d+)Gi\}`)
-	unit := find(t, "../../deploy/systemd/nameplane.service", `(?m)^MemoryMax=(\d+)G$`)
-	if manifest != unit {
-		t.Fatalf("the manifest allows %d GiB and the unit %d", manifest, unit)
-	}
-	return limits{manifest << 30, find(t, "../../deploy/systemd/nameplane.service", `(?m)^TasksMax=(\d+)$`)}
-}
 
 // find returns the number that a pattern matches in a file.
 func find(t *testing.T, file, pattern string) int64 {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(pattern).FindSubmatch(text)
+	m := regexp.MustCompile(pattern).FindSubmatch(readFile(t, file))
 	if m == nil {
 		t.Fatalf("%s has no %s", file, pattern)
 	}
@@ -81,6 +66,9 @@ func newGroup(t *testing.T, l limits) group {
 		})
 	}
 	for file, n := range write {
+		if n == 0 {
+			continue
+		}
 		if err := os.WriteFile(file, []byte(strconv.FormatInt(n, 10)), 0); err != nil {
 			t.Fatalf("the limits of a control group cannot be set here: %v", err)
 		}
@@ -106,11 +94,7 @@ func (g group) kills(t *testing.T) int64 {
 // peak returns the peak memory use of the group, in MiB.
 func (g group) peak(t *testing.T) int64 {
 	t.Helper()
-	text, err := os.ReadFile(g.usage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSpace(string(readFile(t, g.usage))), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

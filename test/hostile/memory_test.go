@@ -30,10 +30,13 @@ type besieged struct {
 	changes int
 }
 
-func besiege(t *testing.T) *besieged {
+func besiege(t *testing.T, in installation) *besieged {
 	t.Helper()
-	g := newGroup(t, shipped(t))
-	b := &besieged{Server: server.Start(t, server.Options{Runner: g.runner()}), t: t, group: g}
+	b := &besieged{t: t}
+	b.Server, b.group = in.start(t)
+	for _, tld := range []string{"org", "example"} { // the shipped configurations forward: no other zones for tenants
+		b.Must(http.MethodPost, "/v2/tlds", map[string]string{"name": tld}, nil)
+	}
 	b.hostile, b.project = b.tenant("hostile")
 	b.victim, _ = b.tenant("victim")
 	var z struct{ ID string }
@@ -81,7 +84,10 @@ func (b *besieged) alive(after string) {
 	b.t.Logf("after %s: at most %d MiB", after, b.group.peak(b.t))
 }
 
-// zoneFile returns a zone file with a number of addresses. Its lines are 34 bytes long.
+// fullImport is the number of records of the largest zone file that the shipped configurations accept: 32 MiB.
+const fullImport = 32<<20/36 - 10
+
+// zoneFile returns a zone file with a number of addresses. Its lines are 36 bytes long.
 func zoneFile(name string, records int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "$ORIGIN %s\n$TTL 300\n@ SOA ns1.example.net. a.example.org. 1 3600 600 86400 300\n"+
@@ -122,22 +128,59 @@ func (b *besieged) send(token, media string, body io.Reader) (status, message st
 	return task.Status, task.Message
 }
 
-// TestMemory sends the server everything that takes memory. The server may refuse, with a reason. It must not die, and
-// another tenant must be able to work.
+// TestMemory starts the server with the limits and the configurations of the files in deploy, and sends it everything
+// that takes memory. The server may refuse, with a reason. It must not die, and another tenant must be able to work.
 func TestMemory(t *testing.T) {
-	b := besiege(t)
-	t.Run("import of 34 MB", b.largeImport)
-	t.Run("parallel imports", b.parallelImports)
-	t.Run("record sets", b.recordSets)
-	t.Run("updates", b.updates)
+	t.Run("manifest", func(t *testing.T) {
+		b := besiege(t, manifest(t))
+		t.Run("endless transfers", b.endlessTransfers)
+		t.Run("large imports", b.largeImport)
+		t.Run("parallel imports", b.parallelImports)
+		t.Run("record sets", b.recordSets)
+		t.Run("updates", b.updates)
+	})
+	t.Run("unit", func(t *testing.T) { // the same memory and less threads: only what takes the most of both
+		t.Run("endless transfers", besiege(t, unit(t)).endlessTransfers)
+	})
 }
 
-// largeImport sends a zone file of 34 MB, as a tenant and as an administrator, who has no quota.
+// endlessTransfers gives sixteen zones of the hostile tenant a master whose transfers never end. The quota ends them,
+// and for a project without quotas the memory budget.
+func (b *besieged) endlessTransfers(t *testing.T) {
+	zones := tenants{b.Server, t}
+	bad := newMaster(t, "127.0.0.2", endless)
+	var paths []string
+	for i := range 16 {
+		paths = append(paths, zones.secondary(b.project, fmt.Sprintf("endless%d.example.", i), bad))
+	}
+	for _, reason := range []string{"zone_records", "of memory"} {
+		for _, path := range paths {
+			server.Eventually(t, "a transfer is given up: "+reason, func() bool {
+				return b.Ended() || strings.Contains(zones.read(path).Copy.Problem, reason)
+			})
+		}
+		b.alive("endless transfers that are given up: " + reason)
+		b.Must(http.MethodPatch, "/v2/quotas/"+b.project, `{"zone_records": -1, "zone_recordsets": -1}`, nil,
+			"X-Auth-All-Projects: true")
+		for _, path := range paths {
+			b.Must(http.MethodPost, path+"/tasks/xfr", nil, nil, "X-Auth-All-Projects: true")
+		}
+	}
+	for _, path := range paths {
+		b.Must(http.MethodDelete, path, nil, nil, "X-Auth-All-Projects: true")
+	}
+	b.Must(http.MethodDelete, "/v2/quotas/"+b.project, nil, nil, "X-Auth-All-Projects: true")
+}
+
+// largeImport sends zone files of 36 MB and of http.max_import as a tenant, and one as an administrator, who has no
+// quota.
 func (b *besieged) largeImport(t *testing.T) {
-	file := zoneFile("large.example.org.", 1_000_000)
-	if status, message := b.send(b.hostile, "text/dns", bytes.NewReader(file)); status != "ERROR" ||
-		!strings.Contains(message, "Quota exceeded for zone_records") {
-		t.Errorf("a tenant's import: %s %s", status, message)
+	for records, want := range map[int]string{1_000_000: "the body is larger than",
+		fullImport: "Quota exceeded for zone_records"} {
+		file := bytes.NewReader(zoneFile("large.example.org.", records))
+		if status, message := b.send(b.hostile, "text/dns", file); !strings.Contains(message, want) {
+			t.Errorf("a tenant's import of %d records: %s %s, want %q", records, status, message, want)
+		}
 	}
 	b.alive("a tenant's import")
 	status, message := b.send(b.Token, "text/dns", bytes.NewReader(zoneFile("large.example.org.", bombs*250_000)))

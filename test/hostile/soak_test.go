@@ -25,7 +25,7 @@ var soakTime = flag.Duration("soak", 30*time.Second, "how long TestSoak attacks"
 // the server: no acknowledged change of the other tenant may be missing. It logs how long the changes took; `make
 // bench-hostile` runs it for ten minutes.
 func TestSoak(t *testing.T) {
-	b := besiege(t)
+	b := besiege(t, unit(t))
 	stop := make(chan struct{})
 	var attacks sync.WaitGroup
 	for name, attack := range b.attacks() {

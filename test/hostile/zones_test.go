@@ -18,7 +18,7 @@ import (
 // able to work, and all zones must exist after a kill.
 func TestManyZones(t *testing.T) {
 	const all = 100_000
-	b := besiege(t)
+	b := besiege(t, unit(t))
 	b.Must(http.MethodPatch, "/v2/quotas/"+b.project, `{"zones": -1}`, nil, "X-Auth-All-Projects: true")
 	start := time.Now()
 	var next atomic.Int64
