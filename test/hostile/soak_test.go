@@ -5,27 +5,40 @@ package hostile
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
 
+	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/test/server"
 )
 
-var soakTime = flag.Duration("soak", 30*time.Second, "how long TestSoak attacks")
+var (
+	soakTime = flag.Duration("soak", 30*time.Second, "how long TestSoak attacks")
+	soakP99  = flag.Duration("p99", 0, "99th percentile of changes at which TestSoak fails; 0: never")
+)
 
-// TestSoak runs all attacks at once, under the limits of the files in deploy, while another tenant works. Then it kills
-// the server: no acknowledged change of the other tenant may be missing. It logs how long the changes took; `make
-// bench-hostile` runs it for ten minutes.
+// TestSoak runs all attacks at once, under the limits of the unit, while another tenant works. Then it kills the
+// server. Every acknowledged change of the other tenant is read back. `make bench-hostile` runs it for ten minutes, and
+// checks the time of the changes.
 func TestSoak(t *testing.T) {
-	b := besiege(t, unit(t))
+	in := unit(t)
+	in.config += fmt.Sprintf("explain: {lab: %q}\n", startLab(t)) // scans must not leave this machine
+	b := besiege(t, in)
+	names := b.workNames(4, 50)
 	stop := make(chan struct{})
 	var attacks sync.WaitGroup
 	for name, attack := range b.attacks() {
@@ -34,7 +47,9 @@ func TestSoak(t *testing.T) {
 			for ; ; n++ {
 				select {
 				case <-stop:
-					t.Logf("%s: %d times", name, n)
+					if t.Logf("%s: %d times", name, n); n == 0 {
+						t.Errorf("%s: the attack never returned", name)
+					}
 					return
 				case <-b.Done():
 					return
@@ -44,59 +59,114 @@ func TestSoak(t *testing.T) {
 			}
 		})
 	}
-	took := b.work(time.Now().Add(*soakTime), 4)
+	took, lost := b.work(time.Now().Add(*soakTime), names)
 	close(stop)
 	attacks.Wait()
 	if n := b.group.kills(t); n > 0 || b.Ended() {
 		t.Fatalf("the server was killed (%d processes because of the memory limit)", n)
 	}
-	t.Logf("%d changes of the other tenant in %v: p50 %v, p99 %v, at most %v; memory at most %d MiB", len(took), *soakTime,
-		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], b.group.peak(t))
+	peak, most := b.group.peak(t), in.memory>>20
 	b.Restart() // kill -9
-	for i := range took {
-		if a := b.Ask(workName(i), dns.TypeA); len(a.Answer) != 1 {
-			t.Fatalf("an acknowledged change is lost: %s: %v", workName(i), a)
+	for _, list := range names {
+		for _, w := range list {
+			if got := b.text(w.name); got != w.value {
+				lost++
+				t.Errorf("after kill -9, %s is %s, and %s was acknowledged", w.name, got, w.value)
+			}
 		}
+	}
+	p99 := took[len(took)*99/100]
+	t.Logf("%d changes of the other tenant in %v, %d lost: p50 %v, p99 %v, at most %v; memory at most %d of %d MiB",
+		len(took), *soakTime, lost, took[len(took)/2], p99, took[len(took)-1], peak, most)
+	if lost > 0 {
+		t.Errorf("%d acknowledged changes are lost", lost)
+	}
+	if peak > most {
+		t.Errorf("the server used %d MiB, more than %d MiB", peak, most)
+	}
+	if *soakP99 > 0 && p99 >= *soakP99 {
+		t.Errorf("the 99th percentile is %v, not less than %v", p99, *soakP99)
 	}
 }
 
-func workName(i int) string { return fmt.Sprintf("w%d.victim.example.org.", i) }
+// startLab starts a lab, and returns its folder.
+func startLab(t *testing.T) string {
+	t.Helper()
+	dir := server.Dir(t)
+	up := &server.Process{Name: "the lab", LogFile: filepath.Join(dir, "log"),
+		Command: []string{server.Binary(t), "lab", "up", "--dir", filepath.Join(dir, "lab")}}
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Kill)
+	server.Eventually(t, "the lab is up", func() bool { _, err := lab.Load(filepath.Join(dir, "lab")); return err == nil })
+	return filepath.Join(dir, "lab")
+}
 
-// work makes changes as the victim until the end, and returns how long each took, sorted. Each change must be in the
-// answers when it is acknowledged.
-func (b *besieged) work(end time.Time, workers int) (took []time.Duration) {
-	var mu sync.Mutex // guards took; its length is also the number of the next name
+// worked is a record set that one worker of the victim changes: its path and the last acknowledged value.
+type worked struct{ name, path, value string }
+
+// workNames creates a fixed number of record sets for each worker, so that no quota ends the work.
+func (b *besieged) workNames(workers, each int) [][]worked {
+	b.t.Helper()
+	all := make([][]worked, workers)
+	for i := range all {
+		for n := range each {
+			w := worked{name: fmt.Sprintf("w%d-%d.victim.example.org.", i, n), value: "new"}
+			var set struct{ ID string }
+			b.must(b.victim, b.zone+"/recordsets",
+				map[string]any{"name": w.name, "type": "TXT", "records": []string{`"new"`}}, &set)
+			w.path = b.zone + "/recordsets/" + set.ID
+			all[i] = append(all[i], w)
+		}
+	}
+	return all
+}
+
+// text returns the served TXT record of a name, or the reason why there is none.
+func (b *besieged) text(name string) string {
+	a, err := server.Ask(b.DNS[0], name, dns.TypeTXT)
+	if err != nil || len(a.Answer) != 1 {
+		return fmt.Sprint(a, err)
+	}
+	return strings.Join(a.Answer[0].(*dns.TXT).Txt, "")
+}
+
+// work makes changes as the victim until the end. It returns how long each took, sorted, and how many acknowledged
+// changes were not served.
+func (b *besieged) work(end time.Time, names [][]worked) (took []time.Duration, lost int) {
+	var mu sync.Mutex // guards took and lost
 	var all sync.WaitGroup
-	for range workers {
+	for _, list := range names {
 		all.Go(func() {
 			tick := time.NewTicker(50 * time.Millisecond)
 			defer tick.Stop()
-			for time.Now().Before(end) && !b.Ended() {
+			for i := 0; time.Now().Before(end) && !b.Ended(); i++ {
 				<-tick.C
-				mu.Lock()
-				i := len(took)
-				took = append(took, 0)
-				mu.Unlock()
+				w := &list[i%len(list)]
+				value := fmt.Sprintf("change %d", i)
 				start := time.Now()
-				r, err := b.Call(http.MethodPost, b.zone+"/recordsets", map[string]any{"name": workName(i), "type": "A",
-					"records": []string{"192.0.2.1"}}, "X-Auth-Token: "+b.victim)
+				r, err := b.Call(http.MethodPut, w.path, map[string]any{"records": []string{`"` + value + `"`}},
+					"X-Auth-Token: "+b.victim)
 				spent := time.Since(start)
-				if err != nil || r.Status != http.StatusCreated {
-					b.t.Errorf("change %d: %d %s %v", i, r.Status, r.Body, err)
+				if err != nil || !r.OK() {
+					b.t.Errorf("change %d of %s: %d %s %v", i, w.name, r.Status, r.Body, err)
 					return
 				}
-				if a, err := server.Ask(b.DNS[0], workName(i), dns.TypeA); err != nil || len(a.Answer) != 1 {
-					b.t.Errorf("change %d is acknowledged and not answered: %v %v", i, a, err)
-				}
+				w.value = value
+				got := b.text(w.name)
 				mu.Lock()
-				took[i] = spent
+				if took = append(took, spent); got != value {
+					lost++
+					b.t.Errorf("change %d of %s is acknowledged, and the answer is %s", i, w.name, got)
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
 	slices.Sort(took)
-	return took
+	return took, lost
 }
 
 // attacks returns all attacks that a hostile tenant can repeat. Each is called with the number of the attempt.
@@ -108,7 +178,7 @@ func (b *besieged) attacks() map[string]func(int) {
 		copies = append(copies, masters.secondary(b.project, fmt.Sprintf("endless%d.example.", i), endlessly),
 			masters.secondary(b.project, fmt.Sprintf("silent%d.example.", i), silently))
 	}
-	file := zoneFile("large.example.org.", 1_000_000)
+	file := zoneFile("large.example.org.", fullImport)
 	text := strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 250)+`" `, 250))
 	sets, target := b.hostileZone("sets.example.org."), b.hostileZone("target.example.org.")
 	aliases := b.hostileZone("aliases.example.org.")
@@ -120,7 +190,8 @@ func (b *besieged) attacks() map[string]func(int) {
 			map[string]any{"name": fmt.Sprintf("a%d.aliases.example.org.", i), "type": "ALIAS",
 				"records": []string{"one.target.example.org."}})
 	}
-	update := b.updater()
+	update, replay := b.updaters()
+	session := b.sessions()
 	return map[string]func(int){
 		"transfer": func(n int) {
 			_, _ = b.Call(http.MethodPost, copies[n%len(copies)]+"/tasks/xfr", nil, "X-Auth-All-Projects: true")
@@ -143,8 +214,19 @@ func (b *besieged) attacks() map[string]func(int) {
 		"zone transfer requests": func(int) {
 			b.attack(http.MethodPost, target+"/tasks/transfer_requests", map[string]any{})
 		},
-		"lists":   func(int) { b.attack(http.MethodGet, "/v2/recordsets?data=*1*&limit=1000", nil) },
-		"updates": update,
+		"lists":                   func(int) { b.attack(http.MethodGet, "/v2/recordsets?data=*1*&limit=1000", nil) },
+		"lists that are not read": b.unreadLists(),
+		"updates":                 update,
+		"replayed updates":        replay,
+		"failed logins": func(n int) {
+			logIn(b.t, b.Server, "password",
+				fmt.Sprintf(`{"user":{"name":"alice","domain":{"id":"default"},"password":"guess %d"}}`, n))
+		},
+		"sessions": session,
+		"scans of names": func(n int) {
+			b.attack(http.MethodPost, "/explain/v1/scans", map[string]any{"kind": "analyze",
+				"target": "www.example.com", "expect": []string{fmt.Sprintf("TXT=%d", n)}})
+		},
 		"queries of names that do not exist": func(n int) {
 			_, _ = server.Ask(b.DNS[0], fmt.Sprintf("x%d.large.example.org", n), dns.TypeA)
 		},
@@ -163,13 +245,81 @@ func (b *besieged) attack(method, path string, body any) {
 	_, _ = b.Call(method, path, body, "X-Auth-Token: "+b.hostile)
 }
 
-// updater returns an attack with updates of 64 KiB.
-func (b *besieged) updater() func(int) {
+// updaters returns attacks with updates of 64 KiB, and with an update that was executed already.
+func (b *besieged) updaters() (update, replay func(int)) {
 	zone := b.hostileZone("updates.example.org.")
 	secret := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
-	b.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": "hostile-key", "algorithm": "hmac-sha256",
-		"secret": secret,
-		"scope":  "ZONE", "resource_id": strings.TrimPrefix(zone, "/v2/zones/")}, nil)
+	for _, key := range []string{"hostile-key", "replayed-key"} {
+		b.Must(http.MethodPost, "/v2/tsigkeys", map[string]string{"name": key, "algorithm": "hmac-sha256",
+			"secret": secret, "scope": "ZONE", "resource_id": strings.TrimPrefix(zone, "/v2/zones/")}, nil)
+	}
 	client := &dns.Client{Net: "tcp", Timeout: server.Patience, TsigSecret: map[string]string{"hostile-key.": secret}}
-	return func(n int) { _, _, _ = client.Exchange(updateBomb("hostile-key.", n), b.DNS[0]) }
+	m := new(dns.Msg).SetUpdate("updates.example.org.")
+	m.Insert([]dns.RR{record("replayed.updates.example.org. 60 IN A 192.0.2.1")})
+	m.SetTsig("replayed-key.", dns.HmacSHA256, 300, time.Now().Unix())
+	recorded, _, err := dns.TsigGenerate(m, secret, "", false)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if r := exchangeRaw(b.t, b.Server, recorded); r.Rcode != dns.RcodeSuccess {
+		b.t.Fatalf("the update that is replayed later: %v", r)
+	}
+	var replays atomic.Bool
+	return func(n int) { _, _, _ = client.Exchange(updateBomb("hostile-key.", n), b.DNS[0]) }, func(int) {
+		conn, err := dns.DialTimeout("tcp", b.DNS[0], server.Patience)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(server.Patience))
+		if _, err := conn.Write(recorded); err != nil {
+			return
+		}
+		if r, _ := conn.ReadMsg(); r != nil && r.Rcode == dns.RcodeSuccess && !replays.Swap(true) {
+			b.t.Errorf("a replayed update was executed: %v", r)
+		}
+	}
+}
+
+// sessions returns an attack that opens a session with the token of the hostile tenant, opens another with that one,
+// and ends the first.
+func (b *besieged) sessions() func(int) {
+	b.Must(http.MethodPost, "/access/v1/users",
+		map[string]string{"name": "alice", "password": alicePassword, "role": "member"}, nil)
+	return func(int) {
+		first := logIn(b.t, b.Server, "token", fmt.Sprintf(`{"id":%q}`, b.hostile)).Header.Get("X-Subject-Token")
+		logIn(b.t, b.Server, "token", fmt.Sprintf(`{"id":%q}`, first))
+		_, _ = b.Call(http.MethodDelete, "/v3/auth/tokens", nil, "X-Auth-Token: "+first, "X-Subject-Token: "+first)
+	}
+}
+
+// unreadLists returns an attack that requests large lists and does not read them. It holds sixty connections.
+func (b *besieged) unreadLists() func(int) {
+	const most = 60
+	var open []net.Conn
+	b.t.Cleanup(func() {
+		for _, conn := range open {
+			conn.Close()
+		}
+	})
+	addr := strings.TrimPrefix(b.HTTP, "http://")
+	dialer := net.Dialer{Timeout: server.Patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4096)
+		}), err)
+	}}
+	return func(int) {
+		if len(open) == most {
+			open[0].Close()
+			open = open[1:]
+		}
+		conn, err := dialer.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		open = append(open, conn)
+		request := "GET /v2/recordsets?limit=1000 HTTP/1.1\r\nHost: " + addr + "\r\nX-Auth-Token: " + b.hostile + "\r\n\r\n"
+		_, _ = conn.Write([]byte(strings.Repeat(request, 8)))
+		time.Sleep(20 * time.Millisecond)
+	}
 }
