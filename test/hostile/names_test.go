@@ -85,7 +85,8 @@ func (q squatter) address(name string) string {
 	return r.Answer[0].(*dns.A).A.String()
 }
 
-// TestShadowedNames has a tenant claim names of the internet, of reverse zones, and of the edge platform.
+// TestShadowedNames has a tenant claim names of the internet, of reverse zones, of local networks, and of the edge
+// platform.
 func TestShadowedNames(t *testing.T) {
 	s := server.Start(t, server.Options{Config: server.Listen + "mep: {listen: '127.0.0.1:0', authentication: none}\n"})
 	tenant := newSquatter(t, s, map[string]string{"name": "mallory", "project": "mallory", "role": "member"})
@@ -99,6 +100,8 @@ func TestShadowedNames(t *testing.T) {
 	tenant.refused("example.com.", "edge platform")
 	tenant.refused("co.uk.", "public suffix")
 	tenant.refused("2.0.192.in-addr.arpa.", "arpa")
+	tenant.refused("printer.local.", "special-use")
+	tenant.refused("x.home.arpa.", "arpa")
 	if got := tenant.address("lobby.example.com."); got != "192.0.2.10" {
 		t.Errorf("lobby.example.com is %s", got)
 	}

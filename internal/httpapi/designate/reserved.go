@@ -2,6 +2,7 @@ package designate
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/mec"
@@ -12,6 +13,26 @@ import (
 
 // arpa is the domain of reverse zones and of other infrastructure of the internet (RFC 3172).
 var arpa = dnsname.MustParse("arpa.")
+
+// specialUse are the special-use names of RFC 6761 and of later RFCs that extend its registry. Those in arpa are
+// missing, because arpa is reserved as a whole, home.arpa (RFC 8375) included. Hosts resolve such names in their own
+// way or not at all, so the owner of the zone would get queries that were meant for a service of the client's network.
+//
+// The names test, example, example.com, example.net and example.org are missing on purpose. Nobody depends on them,
+// and the documentation and tests of this program and of its clients use them. ICANN reserved internal for private
+// networks, and it is not in the registry: a private server may serve it.
+var specialUse = []dnsname.Name{
+	dnsname.MustParse("alt."),       // RFC 9476
+	dnsname.MustParse("invalid."),   // RFC 6761 §6.4
+	dnsname.MustParse("local."),     // RFC 6762
+	dnsname.MustParse("localhost."), // RFC 6761 §6.3
+	dnsname.MustParse("onion."),     // RFC 7686
+}
+
+// isSpecialUse reports whether a name is a special-use name or below one.
+func isSpecialUse(n dnsname.Name) bool {
+	return slices.ContainsFunc(specialUse, n.IsIn)
+}
 
 // tldsAbove reports how the listed TLDs apply to a name: whether it is one of them, whether it is below one, and
 // whether names below none of them are refused. A TLD in arpa opens that part of arpa to tenants, but does not close
@@ -60,8 +81,9 @@ func (c *call) checkBlacklists(v store.View, z zone.Zone) error {
 }
 
 // checkReserved refuses zones of tenants that would take names from others who have no zone on this server. These are
-// the platform's edge applications, the public below a suffix of a registry, the owner of an address and, on a server
-// that forwards, its clients. Administrators may create such zones, also for a project.
+// the platform's edge applications, the public below a suffix of a registry, the owner of an address, the services
+// behind special-use names and, on a server that forwards, its clients. Administrators may create such zones, also for
+// a project.
 //
 // A zone below an existing zone takes no names: the server answers for them already. Names of the platform are the
 // exception, because an overlay can be more specific than the existing zone.
@@ -89,6 +111,8 @@ func (c *call) checkReserved(v store.View, z zone.Zone) error {
 		return nil
 	case z.Name.IsIn(arpa):
 		return reserved(z, "is in arpa, and no TLD of this server allows it")
+	case isSpecialUse(z.Name):
+		return reserved(z, "is a special-use name (RFC 6761), and no TLD of this server allows it")
 	case c.settings.Forwards:
 		return reserved(z, "is a name that this server resolves for its clients, and no TLD of this server allows it")
 	}

@@ -83,6 +83,23 @@ func TestArpa(t *testing.T) {
 	s.refusedZone(alice, "example.net.", "Invalid TLD")
 }
 
+// TestSpecialUseNames checks that tenants cannot create zones for special-use names, also on a server that does not
+// forward. Names for documentation and tests are open.
+func TestSpecialUseNames(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	for _, name := range []string{"printer.local.", "x.LocalHost.", "x.invalid.", "x.onion.", "x.alt."} {
+		s.refusedZone(alice, name, "special-use")
+	}
+	s.refusedZone(alice, "x.home.arpa.", "arpa")
+	for _, name := range []string{"x.test.", "x.example.", "x.example.org.", "x.internal.", "localhost.example.net."} {
+		s.zone(name)
+	}
+	s.granted("corp.local.")
+	s.zone("a.corp.local.")
+	s.as(admin, 201, "POST /v2/tlds", `{"name":"localhost"}`)
+	s.zone("dev.localhost.")
+}
+
 // TestForwardedNames checks that tenants of a server that forwards cannot create zones for names of others: the zone
 // would answer the server's clients.
 func TestForwardedNames(t *testing.T) {
