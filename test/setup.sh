@@ -6,7 +6,7 @@ target=${1:-test}
 export GOWORK=off # every module is built with its own versions
 
 packages() { # prints program:package, or :package for a package without a program
-	echo ip:iproute2 unshare:util-linux mount:mount curl:curl jq:jq faketime:faketime
+	echo ip:iproute2 unshare:util-linux mount:mount mkfs.ext4:e2fsprogs curl:curl jq:jq faketime:faketime
 	echo named:bind9 dig:bind9-dnsutils rndc:bind9-utils knotd:knot knsupdate:knot-dnsutils nsd:nsd unbound:unbound
 	echo pdns_server:pdns-server :pdns-backend-sqlite3 sqlite3:sqlite3 pdns_recursor:pdns-recursor kresd:knot-resolver
 	echo openstack:python3-openstackclient :python3-designateclient

@@ -15,6 +15,7 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 
+	"github.com/nameplane/nameplane/test/need"
 	"github.com/nameplane/nameplane/test/server"
 )
 
@@ -30,10 +31,17 @@ func runStatus(t *testing.T, s *server.Server, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// ownDisk mounts a small file system in a mount namespace of the test, and returns its directory. The namespace belongs
-// to the thread of the test, and ends with it.
+// ownDisk mounts a small file system in memory, and returns its directory.
 func ownDisk(t *testing.T, size string) string {
 	t.Helper()
+	return ownMount(t, "tmpfs", "tmpfs", "mode=0755,size="+size)
+}
+
+// ownMount mounts a file system in a mount namespace of the test, and returns its directory. The namespace belongs to
+// the thread of the test, and ends with it.
+func ownMount(t *testing.T, device, kind, options string) string {
+	t.Helper()
+	need.OrFail(t, nil) // root
 	dir := server.Dir(t)
 	runtime.LockOSThread() // never unlocked, because the thread must not be used for anything else
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
@@ -42,7 +50,7 @@ func ownDisk(t *testing.T, size string) string {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+size); err != nil {
+	if err := unix.Mount(device, dir, kind, 0, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -53,10 +61,17 @@ func ownDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// diskServer starts a server with fixed ports on its own disk, fills a zone, and stops the server.
-func diskServer(t *testing.T) (s *server.Server, zone string) {
+// remount changes the flags of a disk of ownDisk.
+func remount(t *testing.T, dir string, flags uintptr) {
 	t.Helper()
-	dir := ownDisk(t, "40m")
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// diskServer starts a server with fixed ports on its own disk, and fills a zone.
+func diskServer(t *testing.T, dir string) (s *server.Server, zone string) {
+	t.Helper()
 	ports := make([]int, 2)
 	for i := range ports {
 		var err error
@@ -69,6 +84,13 @@ func diskServer(t *testing.T) (s *server.Server, zone string) {
 	zone = s.CreateZone("example.org.")
 	s.Must(http.MethodPost, zone+"/recordsets", map[string]any{"name": "www.example.org.", "type": "A",
 		"records": []string{"192.0.2.1"}}, nil)
+	return s, zone
+}
+
+// stoppedDiskServer is a diskServer that was stopped.
+func stoppedDiskServer(t *testing.T) (s *server.Server, zone string) {
+	t.Helper()
+	s, zone = diskServer(t, ownDisk(t, "40m"))
 	if status := s.End(syscall.SIGTERM); status != 0 {
 		t.Fatalf("exit status %d", status)
 	}
@@ -125,17 +147,8 @@ func wantState(t *testing.T, s *server.Server, status string, writable float64) 
 // TestStartOnReadOnlyDisk starts a server on a read-only disk. It must serve DNS, refuse changes, report the reason,
 // and accept changes when the disk is writable again.
 func TestStartOnReadOnlyDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("not root: cannot remount a file system")
-		return
-	}
-	s, zone := diskServer(t)
-	remount := func(flags uintptr) {
-		if err := unix.Mount("", s.Dir, "", unix.MS_REMOUNT|flags, "mode=0755,size=40m"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remount(unix.MS_RDONLY)
+	s, zone := stoppedDiskServer(t)
+	remount(t, s.Dir, unix.MS_RDONLY)
 	serveAgain(t, s)
 	if !strings.Contains(s.Log(), "the store takes no changes") || !strings.Contains(s.Log(), "read-only file system") {
 		t.Errorf("the log does not say that the disk is read-only:\n%s", s.Log())
@@ -146,7 +159,7 @@ func TestStartOnReadOnlyDisk(t *testing.T) {
 			t.Error("a change was accepted on a read-only disk")
 		}
 	}
-	remount(0)
+	remount(t, s.Dir, 0)
 	server.Eventually(t, "a change is taken", func() bool { return addText(t, s, zone, 10) })
 	wantState(t, s, "ok", 1)
 	if !strings.Contains(s.Log(), "the store takes changes again") {
@@ -160,11 +173,7 @@ func TestStartOnReadOnlyDisk(t *testing.T) {
 
 // TestStartOnFullDisk starts a server on a disk without a free byte.
 func TestStartOnFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("not root: cannot mount a file system to fill")
-		return
-	}
-	s, zone := diskServer(t)
+	s, zone := stoppedDiskServer(t)
 	if err := os.Remove(filepath.Join(s.Data, "addresses.json")); err != nil {
 		t.Fatal(err)
 	}
