@@ -22,6 +22,7 @@ type master struct {
 	serial atomic.Uint32
 	give   func(m *master, conn *dns.Conn, query *dns.Msg)
 
+	stop         func()       // ends the master; it can be called twice
 	begun, ended atomic.Int32 // transfers; one has ended when its connection is closed
 }
 
@@ -32,7 +33,8 @@ func newMaster(t *testing.T, ip string, give func(*master, *dns.Conn, *dns.Msg))
 	m.serial.Store(1)
 	tcp, udp := listenBoth(t, ip)
 	m.addr = tcp.Addr().String()
-	t.Cleanup(func() { tcp.Close() })
+	m.stop = func() { tcp.Close(); udp.Close() }
+	t.Cleanup(m.stop)
 	questions := &dns.Server{PacketConn: udp, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		r := new(dns.Msg).SetReply(q)
 		r.Authoritative = true
@@ -40,7 +42,6 @@ func newMaster(t *testing.T, ip string, give func(*master, *dns.Conn, *dns.Msg))
 		_ = w.WriteMsg(r) // if it is lost, the server queries again
 	})}
 	go questions.ActivateAndServe()
-	t.Cleanup(func() { udp.Close() })
 	go func() {
 		for {
 			conn, err := tcp.Accept()
