@@ -15,8 +15,8 @@ import (
 var arpa = dnsname.MustParse("arpa.")
 
 // specialUse are the special-use names of RFC 6761 and of later RFCs that extend its registry. Those in arpa are
-// missing, because arpa is reserved as a whole, home.arpa (RFC 8375) included. Hosts resolve such names in their own
-// way or not at all, so the owner of the zone would get queries that were meant for a service of the client's network.
+// missing, because arpa is reserved as a whole, home.arpa (RFC 8375) included. Hosts resolve such names by other
+// protocols or not at all, so the owner of the zone would get queries meant for another service.
 //
 // The names test, example, example.com, example.net and example.org are missing on purpose. Nobody depends on them,
 // and the documentation and tests of this program and of its clients use them. ICANN reserved internal for private
