@@ -13,7 +13,7 @@ import (
 // TestUnreadReplies asks for the largest pages of a list over many connections and reads none of them. The server must
 // stay below its memory limit, and the requests of another tenant must succeed.
 func TestUnreadReplies(t *testing.T) {
-	b := besiege(t)
+	b := besiege(t, unit(t))
 	var z struct{ ID string }
 	b.must(b.hostile, "/v2/zones", map[string]any{"name": "replies.example.org.", "email": "a@example.org"}, &z)
 	text := strings.TrimSpace(strings.Repeat(`"`+strings.Repeat(`\255`, 250)+`" `, 190)) // 48 KB
