@@ -71,7 +71,8 @@ func addLabFlag(c *cobra.Command, dir *string) {
 }
 
 func addResolversFlag(c *cobra.Command, file *string) {
-	c.Flags().StringVar(file, "resolvers", "", "query the resolvers in this `FILE`; docs/reference/explain.md describes the format")
+	c.Flags().StringVar(file, "resolvers", "",
+		"query the resolvers in this `FILE`; docs/reference/explain.md describes the format")
 }
 
 // gatherer checks the flags and returns the gatherer for them.

@@ -249,7 +249,8 @@ func TestEgressExample(t *testing.T) {
 
 var firstCell = regexp.MustCompile(`(?m)^\| ((?:D?[0-9]+a?(?:, )?)+) \|`)
 
-// TestEgressCases checks that docs/reference/conformance.md lists every numbered defect and case of its part about egress once.
+// TestEgressCases checks that docs/reference/conformance.md lists every numbered defect and case of its part
+// about egress once.
 func TestEgressCases(t *testing.T) {
 	_, section, ok := strings.Cut(text(t, "docs/reference/conformance.md"), "\n## Enforce")
 	if !ok {

@@ -1,7 +1,8 @@
 // Package mecapi serves the DNS rules of edge applications over HTTP, to the applications (Mp1 of ETSI MEC 011) and to
 // the platform that manages them (Mm5).
 //
-// Mm5 has three forms: nameplane's own (mm5.go, see docs/reference/mec.md) and the two that EdgeGallery shipped (edgegallery.go).
+// Mm5 has three forms: nameplane's own (mm5.go, see docs/reference/mec.md) and the two that EdgeGallery shipped
+// (edgegallery.go).
 // Start with Mp1Routes and Mm5Routes in this file: they list every operation and its handler. dispatch in call.go
 // admits the caller and runs the handler. Package internal/mec has the rules themselves.
 package mecapi

@@ -11,7 +11,8 @@ import (
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// TestPage runs the shell blocks of docs/reference/egress.md in one shell. Package test/docs runs those of the other pages.
+// TestPage runs the shell blocks of docs/reference/egress.md in one shell. Package test/docs runs those of the other
+// pages.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/egress.md")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/report"
 )
 
-// TestBroken checks that each of the nine faults of bad.com is found at real servers. docs/reference/peers.md lists which of
-// them other tools find.
+// TestBroken checks that each of the nine faults of bad.com is found at real servers. docs/reference/peers.md lists
+// which of them other tools find.
 func TestBroken(t *testing.T) {
 	internet(t)
 	scan, www := scanReport(t, "scan", "bad.com"), scanReport(t, "analyze", "www.bad.com", "A")

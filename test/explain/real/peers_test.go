@@ -48,7 +48,8 @@ func documented(t *testing.T) map[string]said {
 	return out
 }
 
-// TestPeers checks that docs/reference/peers.md lists exactly the messages of nameplane, Zonemaster and DNSViz about each zone.
+// TestPeers checks that docs/reference/peers.md lists exactly the messages of nameplane, Zonemaster and DNSViz about
+// each zone.
 func TestPeers(t *testing.T) {
 	internet(t)
 	doc := documented(t)
