@@ -67,7 +67,7 @@ UNIT := $(shell find ./internal ./cmd -name '*_test.go' -printf '%h\n' | sort -u
 SUITES := ./test/explain/real $(filter-out ./test/explain/real,$(shell find ./test ./bench ./deploy \( -path ./test/clients -o -path ./test/packaging \) -prune -o -name '*_test.go' -printf '%h\n' | sort -u))
 # Packages that start goroutines run under the race detector. The race detector of Go 1.26 sometimes crashes when two
 # processors run timers of one synctest bubble. Packages with bubbles run on one processor, which finds the same races.
-RACE := $(filter $(addprefix ./internal/,publish dnsserver access store% daemon cli explain/resolvers),$(UNIT))
+RACE := $(filter $(addprefix ./internal/,publish dnsserver access budget store% daemon cli explain/resolvers),$(UNIT))
 BUBBLES := $(filter $(addprefix ./internal/,httpapi% mec resolve% forward follow transfer alias dnspeer registry \
 	explain/gather explain/probe explain/scans lab simnet),$(UNIT))
 PLAIN := $(filter-out $(RACE) $(BUBBLES),$(UNIT))

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
@@ -19,9 +21,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "bin")+"/", "../../cmd/nameplane-egress")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := rig.Build(filepath.Join(dir, "bin")); err != nil {
+		t.Fatal(err)
 	}
 	script := "set -eux -o pipefail\n"
 	for _, m := range shellBlock.FindAllStringSubmatch(string(page), -1) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 	"github.com/nameplane/nameplane/test/server"
 )
 
@@ -23,9 +24,8 @@ func (s *stage) file(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *stage) build(t *testing.T) {
 	t.Helper()
-	if out, err := exec.Command("go", "build", "-o", s.dir, "../../cmd/nameplane-egress",
-		"../../cmd/nameplane-coredns").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := rig.Build(s.dir); err != nil {
+		t.Fatal(err)
 	}
 }
 
