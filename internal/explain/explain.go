@@ -2,9 +2,9 @@
 // is visible to everyone.
 //
 // Start with Facts in facts.go: package gather fills it, and it holds every query and reply, so that a saved file is
-// enough to repeat the analysis. Assess in assess.go compares resolvers with the authority, Differences in differ.go
-// compares the servers of a zone, and Safe in safe.go computes when everyone sees the new answer. Package check turns
-// Facts into Findings, and package report prints both.
+// enough to repeat the analysis. Validate in validate.go computes the DNSSEC results, Assess in assess.go compares
+// resolvers with the authority, Differences in differ.go compares the servers of a zone, and Safe in safe.go computes
+// when everyone sees the new answer. Package check turns Facts into Findings, and package report prints both.
 //
 // Two rules hold everywhere. A value that could not be determined is unknown, never wrong. An answer is never called
 // old if it differs on purpose: by client network, by rotation, or because a resolver filters.

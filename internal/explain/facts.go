@@ -13,13 +13,6 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// Schema is the version of the JSON form of Facts. Version 1 is still accepted: its samples also held the verdicts of
-// the program that wrote the file, which Assess now computes again.
-const (
-	Schema  = "nameplane.facts/2"
-	Schema1 = "nameplane.facts/1"
-)
-
 // Facts holds everything that was learned about a name, with the evidence.
 type Facts struct {
 	Schema     string        `json:"schema"`
@@ -53,8 +46,9 @@ type Facts struct {
 	// delay before servers with an older serial were queried again; 0: none were
 	Settled time.Duration   `json:"settled,omitempty"`
 	Notes   []iterate.Note  `json:"notes,omitempty"`
-	Secure  []secure.Result `json:"secure,omitempty"` // the DNSSEC result for each queried type
-	Near    []Near          `json:"near,omitempty"`   // similar names that exist, if this one does not
+	Anchors []secure.Anchor `json:"anchors,omitempty"` // the trust anchors to validate with
+	Secure  []secure.Result `json:"-"`                 // the DNSSEC result for each queried type; set by Validate
+	Near    []Near          `json:"near,omitempty"`    // similar names that exist, if this one does not
 	Caches  []Cache         `json:"caches,omitempty"`
 
 	Expect    []Set              `json:"expect,omitempty"`    // records that the user expects

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -155,6 +156,9 @@ func must(t *testing.T, f *explain.Facts, err error) *explain.Facts {
 	}
 	if second.String() != text {
 		t.Errorf("a file is written in another way when it was read (-first +second):\n%s", cmp.Diff(text, second.String()))
+	}
+	if !reflect.DeepEqual(read.Secure, f.Secure) {
+		t.Errorf("validation gives %+v, and %+v when the file was read", f.Secure, read.Secure)
 	}
 	return read
 }

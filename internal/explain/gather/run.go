@@ -17,7 +17,6 @@ import (
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
-	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -117,16 +116,13 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	r.ctx, r.stop = context.WithDeadline(ctx, now.Add(opts.MaxTime))
 	suffix := registry.SuffixOf(name)
 	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: name, Types: types,
-		At:      now.UTC(),
+		At: now.UTC(), Anchors: g.Anchors,
 		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: suffix.Domain, Owner: suffix.Owner,
 		Expect: withName(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
 	r.excludeUnroutable()
 	r.askUnused()
 	return r, nil
 }
-
-// maxTypes limits the types of one gathering: each type is asked of every server.
-const maxTypes = 8
 
 // askable returns the types without duplicates. Meta types are refused: servers need not answer ANY (RFC 8482).
 func askable(types []rr.Type) (out []rr.Type, err error) {
@@ -141,8 +137,8 @@ func askable(types []rr.Type) (out []rr.Type, err error) {
 	// A query for CNAME is not redirected by the alias. The walk follows the first type from the root, so CNAME goes
 	// last.
 	slices.SortStableFunc(out, func(a, b rr.Type) int { return cmp.Compare(typeOrder(a), typeOrder(b)) })
-	if len(out) > maxTypes {
-		return nil, fmt.Errorf("%d types are too many; at most %d are allowed", len(out), maxTypes)
+	if len(out) > explain.MaxTypes {
+		return nil, fmt.Errorf("%d types are too many; at most %d are allowed", len(out), explain.MaxTypes)
 	}
 	return out, nil
 }
@@ -262,8 +258,8 @@ func (r *run) assemble() {
 	}
 	r.derive()
 	r.addRegistrations()
-	r.validate()
 	r.orderExchanges()
+	r.facts.Validate()
 	r.facts.Took = time.Since(r.facts.At).Round(time.Microsecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -340,15 +336,4 @@ func (r *run) addrs(z *iterate.Zone) (out []netip.Addr) {
 // family reports whether the options allow queries to an address.
 func (r *run) family(a netip.Addr) bool {
 	return !(r.opts.IPv4Only && !a.Unmap().Is4() || r.opts.IPv6Only && a.Unmap().Is4())
-}
-
-// validate validates the chain of trust of each type. It uses all exchanges, not only those of the walk.
-func (r *run) validate() {
-	r.mu.Lock()
-	exchanges := slices.Clone(r.exchanges)
-	r.mu.Unlock()
-	slices.SortStableFunc(exchanges, iterate.Exchange.Compare)
-	trace := *r.trace
-	trace.Exchanges = exchanges
-	r.facts.Secure = secure.Validate(&trace, r.types, r.Anchors, r.facts.At)
 }

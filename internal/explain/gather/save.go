@@ -39,21 +39,11 @@ func Load(rd io.Reader) (*explain.Facts, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("load facts: %w", errSize)
 	}
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
+	f, err := explain.Unmarshal(text)
+	if err != nil {
 		return nil, fmt.Errorf("load facts: %w", err)
 	}
-	if head.Schema != explain.Schema && head.Schema != explain.Schema1 {
-		return nil, fmt.Errorf("load facts: the schema of the file is %q, want %q", head.Schema, explain.Schema)
-	}
-	var f explain.Facts
-	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, fmt.Errorf("load facts: %w", err)
-	}
-	f.Schema = explain.Schema
-	return &f, check(&f)
+	return f, check(f)
 }
 
 var errEvidence = errors.New("load facts: evidence refers to an exchange that the file does not have")

@@ -3,7 +3,9 @@ package gather_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +19,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/registry"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/simnet"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
@@ -60,12 +63,14 @@ func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"", "load facts"},
 		{"{}", `the schema of the file is ""`},
-		{`{"schema":"nameplane.facts/0"}`, `want "nameplane.facts/2"`},
-		{`{"schema":"nameplane.facts/2","servers":[{"zone":"a.","evidence":[3]}]}`, "evidence refers to an exchange"},
-		{`{"schema":"nameplane.facts/2","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`,
+		{`{"schema":"nameplane.facts/0"}`, `want "nameplane.facts/3"`},
+		{`{"schema":"nameplane.facts/3","servers":[{"zone":"a.","evidence":[3]}]}`, "evidence refers to an exchange"},
+		{`{"schema":"nameplane.facts/3","caches":[{"samples":[{"question":"a. A","evidence":[-1]}]}]}`,
 			"evidence refers to an exchange"},
-		{`{"schema":"nameplane.facts/2","at":1}`, "load facts"},
-		{`{"schema":"nameplane.facts/2","input":"` + strings.Repeat("x", 32<<20) + `"}`, "larger than 32 MiB"},
+		{`{"schema":"nameplane.facts/3","types":["A"` + strings.Repeat(`,"A"`, 1_000_000) + `]}`,
+			"1000001 types, more than 8"},
+		{`{"schema":"nameplane.facts/3","at":1}`, "load facts"},
+		{`{"schema":"nameplane.facts/3","input":"` + strings.Repeat("x", 32<<20) + `"}`, "larger than 32 MiB"},
 	}
 	for _, tt := range tests {
 		if f, err := gather.Load(strings.NewReader(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -202,7 +207,59 @@ func TestLoadSchema1(t *testing.T) {
 	if got := states(all[0]) + "; " + states(all[1]); got != "old 200; current 300" {
 		t.Errorf("resolvers are %s, want old 200; current 300", got)
 	}
-	if again := saved(t, f, nil); strings.Contains(again, `"left"`) || !strings.Contains(again, explain.Schema) {
+	if again := saved(t, f, nil); strings.Contains(again, `"left"`) || strings.Contains(again, `"secure"`) ||
+		!strings.Contains(again, explain.Schema) {
 		t.Error("the record keeps its form when it is saved")
 	}
+}
+
+// TestLoadValidates reads facts of schemas 1 and 2, which contain DNSSEC results, and checks that a wrong stored result
+// has no effect: the exchanges are validated again, with the trust anchors of the file.
+func TestLoadValidates(t *testing.T) {
+	for file, want := range map[string]string{
+		"analyze-schema2-signed.json":  "secure: . secure, test. secure, signed.test. secure",
+		"analyze-schema2-expired.json": "bogus: . secure, test. secure, expired.test. bogus",
+		"compare-schema1.json":         "unknown: . unknown, test. unknown, example.test. unknown",
+	} {
+		text, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{string(text), wrongResult(t, text)} {
+			f, err := gather.Load(strings.NewReader(text))
+			if f = must(t, f, err); validated(f) != want {
+				t.Errorf("%s is %s, want %s", file, validated(f), want)
+			}
+		}
+	}
+}
+
+// wrongResult replaces the stored DNSSEC results by another state.
+func wrongResult(t *testing.T, text []byte) string {
+	t.Helper()
+	var content map[string]any
+	if err := json.Unmarshal(text, &content); err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range content["secure"].([]any) {
+		r := result.(map[string]any)
+		r["state"] = secure.Insecure
+		for _, zone := range r["zones"].([]any) {
+			zone.(map[string]any)["state"] = secure.Insecure
+		}
+	}
+	wrong, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(wrong)
+}
+
+// validated returns the DNSSEC states of the answer and of the zones.
+func validated(f *explain.Facts) string {
+	var zones []string
+	for _, z := range f.Secure[0].Zones {
+		zones = append(zones, fmt.Sprintf("%s %s", z.Name, z.State))
+	}
+	return fmt.Sprintf("%s: %s", f.Secure[0].State, strings.Join(zones, ", "))
 }

@@ -71,14 +71,16 @@ func TestDocumentsBounded(t *testing.T) {
 	}
 }
 
-// TestEarlierSchema reads a scan that was stored with schema 1. Its verdicts are not read, so it gets the current
-// schema.
+// TestEarlierSchema reads scans that were stored with schemas 1 and 2. Their verdicts are not read, so they get the
+// current schema.
 func TestEarlierSchema(t *testing.T) {
-	s, x := scanFacts(t, func(f *explain.Facts) *explain.Facts {
-		f.Schema = explain.Schema1
-		return f
-	})
-	if f, err := factsOf(s, "p1", x.ID); err != nil || f.Schema != explain.Schema {
-		t.Errorf("facts are of the version %q, %v; want %q", f.Schema, err, explain.Schema)
+	for _, schema := range []string{explain.Schema1, explain.Schema2} {
+		s, x := scanFacts(t, func(f *explain.Facts) *explain.Facts {
+			f.Schema = schema
+			return f
+		})
+		if f, err := factsOf(s, "p1", x.ID); err != nil || f.Schema != explain.Schema {
+			t.Errorf("facts of %s: %+v, %v; want %q", schema, f, err, explain.Schema)
+		}
 	}
 }

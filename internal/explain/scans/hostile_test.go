@@ -3,14 +3,18 @@ package scans_test
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/resolve/secure"
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
@@ -57,6 +61,48 @@ func testTooLarge(t *testing.T, replies int, fill func([]byte) (int, error)) {
 	facts, err := factsOf(s, "p1", x.ID)
 	if x.State != scans.Done || err != nil || len(facts.Exchanges) != replies || facts.Exchanges[0].Error == "" {
 		t.Errorf("%s %q, %v", x.State, x.Problem, err)
+	}
+}
+
+// TestTooLargeSigned checks that facts that are too large keep the replies that decide the DNSSEC state. If these
+// replies are too large themselves, the state is unknown.
+func TestTooLargeSigned(t *testing.T) {
+	text, err := os.ReadFile("../gather/testdata/analyze-schema2-signed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.NewChaCha8([32]byte{1})
+	for keys, want := range map[int]secure.State{1: secure.Secure, 60: secure.Unknown} {
+		s, x := scanFacts(t, func(*explain.Facts) *explain.Facts {
+			f, err := explain.Unmarshal(text)
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			for i := range 60 {
+				e := iterate.Exchange{Question: iterate.Question{Name: f.Zone, Type: rr.Type(dns.TypeDNSKEY)}, EDNS: true,
+					Class: iterate.Answer, Reply: make([]byte, 60_000)}
+				if i < keys {
+					e.Zone = f.Zone // the others are replies of resolvers
+				}
+				_, _ = random.Read(e.Reply)
+				f.Exchanges = append(f.Exchanges, e)
+			}
+			return f
+		})
+		f, err := factsOf(s, "p1", x.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := 0
+		for _, e := range f.Exchanges {
+			if len(e.Reply) == 60_000 {
+				long++
+			}
+		}
+		if got := f.Secure[0].State; got != want || long != keys%60 {
+			t.Errorf("with %d long key sets, %d are stored and the answer is %s, want %d, %s", keys, long, got, keys%60, want)
+		}
 	}
 }
 

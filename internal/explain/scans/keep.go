@@ -15,11 +15,13 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
 // maxFacts limits the compressed size of stored facts. maxText limits the uncompressed size, since zeros compress
-// very well. If facts are larger, replies above maxReply are left out: the facts derived from them remain.
+// very well. If facts are larger, replies above maxReply are left out: the facts derived from them remain. Replies that
+// decide the DNSSEC state go last.
 const (
 	maxFacts = 2 << 20
 	maxText  = 32 << 20
@@ -79,18 +81,25 @@ func pack(facts *explain.Facts) (*factsRow, error) {
 	}
 	row, err := packed(facts)
 	if errors.Is(err, errLarge) {
-		row, err = packed(withoutLongReplies(facts))
+		row, err = packed(withoutLongReplies(facts, func(e iterate.Exchange) bool { return !facts.Decisive(e) }))
+	}
+	if errors.Is(err, errLarge) {
+		short := withoutLongReplies(facts, func(iterate.Exchange) bool { return true })
+		// With only some of the replies, a secure answer could be judged as bogus. Without anchors it is unknown.
+		short.Anchors = nil
+		row, err = packed(short)
 	}
 	return row, err
 }
 
 var errLarge = errors.New("the evidence is too large to be stored")
 
-func withoutLongReplies(facts *explain.Facts) *explain.Facts {
+// withoutLongReplies returns a copy of facts without the long replies of the exchanges for which drop returns true.
+func withoutLongReplies(facts *explain.Facts, drop func(iterate.Exchange) bool) *explain.Facts {
 	short := *facts
 	short.Exchanges = slices.Clone(facts.Exchanges)
 	for i := range short.Exchanges {
-		if e := &short.Exchanges[i]; len(e.Reply) > maxReply {
+		if e := &short.Exchanges[i]; len(e.Reply) > maxReply && drop(*e) {
 			e.Reply, e.Error = nil, "the reply is too long to be stored"
 		}
 	}
@@ -124,10 +133,7 @@ func (r factsRow) unpack() (*explain.Facts, error) {
 	if _, err := text.ReadFrom(io.LimitReader(z, size+1)); err != nil { // beyond size, z verifies its checksum
 		return nil, err
 	}
-	facts := new(explain.Facts)
-	err = json.Unmarshal(text.Bytes(), facts)
-	facts.Schema = explain.Schema // the fields of schema 1 that schema 2 lacks are not read
-	return facts, err
+	return explain.Unmarshal(text.Bytes())
 }
 
 // surplus returns the oldest scans beyond the limits, counting scan as stored. Beyond KeepAll, the project with the

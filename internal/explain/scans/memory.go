@@ -15,7 +15,8 @@ import (
 var ErrMemory = errors.New("the server has no memory for this request now: try again later")
 
 // Memory for the results of a scan. Reading facts and writing them again as indented JSON allocated 9 to 19 bytes for
-// each byte of that JSON. This includes garbage, which the collector frees when memory is short.
+// each byte of that JSON. This includes garbage, which the collector frees when memory is short. Before that,
+// validation holds the records of all replies: up to 7 bytes for each byte, if the replies consist of small records.
 const (
 	factsMemory = 12 // for each byte of the JSON of facts
 	bodyMemory  = 4  // for each byte of a rendered report: the scan that contains it is encoded and compacted
