@@ -1,7 +1,9 @@
 package lab_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/probe"
+	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -64,6 +67,7 @@ func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Seve
 	if err != nil {
 		t.Fatalf("%s: %v", d.Try, err)
 	}
+	checkReplay(t, f)
 	failed := map[string]explain.Severity{}
 	for _, x := range check.Run(f) {
 		if x.Status == explain.Fail {
@@ -74,6 +78,24 @@ func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Seve
 		}
 	}
 	return failed
+}
+
+// checkReplay checks that facts give the same report after they were saved and loaded.
+func checkReplay(t *testing.T, f *explain.Facts) {
+	t.Helper()
+	var file, first, second bytes.Buffer
+	if err := gather.Save(&file, f); err != nil {
+		t.Fatal(err)
+	}
+	read, err := gather.Load(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(report.Make(f, check.Run(f)).Write(&first, "json", report.TextOptions{}),
+		report.Make(read, check.Run(read)).Write(&second, "json", report.TextOptions{}))
+	if err != nil || first.String() != second.String() {
+		t.Errorf("%s: the saved facts give another report, %v:\n%s\n%s", f.Name, err, &first, &second)
+	}
 }
 
 // TestDomains runs the command of each domain of the lab. The listed checks must fail. Healthy domains must have
