@@ -77,6 +77,8 @@ type Vantage struct {
 	Intercepted Probe         `json:"intercepted,omitzero"` // a device on the network path answers for every address
 	Skew        time.Duration `json:"skew,omitempty"`       // how far the clock is ahead of the servers' clocks
 	SkewKnown   bool          `json:"skewKnown,omitempty"`
+	// prefixes of the operator's own translators, whose addresses count as the IPv4 addresses inside
+	NAT64 []netip.Prefix `json:"nat64,omitempty"`
 }
 
 // Set is a record set as text.

@@ -162,7 +162,7 @@ func TestSpecialAddresses(t *testing.T) {
 	special := specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}
 	opens := func(a netip.Addr) bool {
 		w := newRealTimeNetwork(t)
-		w.client.Allow = special.Public
+		w.client.Special = special
 		w.client.Bootstrap = "http://" + netip.AddrPortFrom(a, 80).String() + "/"
 		w.client.WhoisRoot = netip.AddrPortFrom(a, 43).String()
 		w.lookup("example.com")

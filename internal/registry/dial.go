@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"syscall"
-
-	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // errAddress reports that a server has an address that no registry can have. Referrals and redirects come from third
@@ -47,7 +45,7 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 
 func (c *Client) allow(a netip.Addr) bool {
 	if c.Allow == nil {
-		return specialaddr.Table{}.Public(a)
+		return c.Special.Public(a)
 	}
 	return c.Allow(a)
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // Client queries registries. The zero Client queries those of the public internet. A Client must not be copied after
@@ -32,8 +33,10 @@ type Client struct {
 	// Dial opens connections by host name, for HTTP and WHOIS. Default: that of a net.Dialer. A lab uses it to serve
 	// public host names on loopback addresses.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	Allow func(netip.Addr) bool // the addresses that may be connected to; default: public ones
+	Allow func(netip.Addr) bool // the addresses that may be connected to; default: those that are public by Special
 	Roots *x509.CertPool        // the authorities for TLS certificates; default: those of the system
+	// Special has the operator's prefixes of NAT64. The command line has no operator, and leaves it empty.
+	Special specialaddr.Table
 
 	Bootstrap string // URL of the list of RDAP servers (RFC 9224); default: IANA's
 	WhoisRoot string // host:port of the server that knows the servers of all top-level domains; default: IANA's

@@ -15,7 +15,8 @@ func special(f *explain.Facts, a netip.Addr) string {
 	if f.Vantage.Name == "lab" || f.Vantage.Name == "sim" {
 		refused &^= specialaddr.Loopback | specialaddr.Documentation | specialaddr.Benchmarking
 	}
-	if c := (specialaddr.Table{}).Classes(a) & refused; c != 0 {
+	table := specialaddr.Table{NAT64: f.Vantage.NAT64}
+	if c := table.Classes(a) & refused; c != 0 {
 		return c.String()
 	}
 	return ""

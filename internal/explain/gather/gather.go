@@ -73,6 +73,8 @@ type Options struct {
 	// Unused is an address without a server: a reply from it shows that queries are intercepted. Default: not queried.
 	Unused netip.Addr
 
+	NAT64 []netip.Prefix // prefixes of the operator's own translators; default: none
+
 	Expect []explain.Set
 	PlanNS []dnsname.Name
 	Change bool

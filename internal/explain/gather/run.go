@@ -117,7 +117,7 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	suffix := registry.SuffixOf(name)
 	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: name, Types: types,
 		At: now.UTC(), Anchors: g.Anchors,
-		Vantage: explain.Vantage{Name: opts.Vantage}, Domain: suffix.Domain, Owner: suffix.Owner,
+		Vantage: explain.Vantage{Name: opts.Vantage, NAT64: opts.NAT64}, Domain: suffix.Domain, Owner: suffix.Owner,
 		Expect: withName(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
 	r.excludeUnroutable()
 	r.askUnused()

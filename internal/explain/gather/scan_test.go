@@ -49,6 +49,7 @@ const wellBehaved = "tcp yes, edns yes, version yes, option yes, flag yes, size 
 func TestScanHealthy(t *testing.T) {
 	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
 		g.Registry = registrar{"example.test.": registry.Registered}
+		g.Options.NAT64 = special.NAT64
 		f, err := g.Scan(t.Context(), "https://example.test/")
 		f = must(t, f, err)
 		if got := len(net.History()); got != f.Queries || got > 150 || len(f.Unfinished) > 0 {
@@ -80,7 +81,8 @@ func TestScanHealthy(t *testing.T) {
 		if len(f.Registrations) != 1 || f.Registrations[0].State != registry.Registered {
 			t.Errorf("registrations are %+v", f.Registrations)
 		}
-		if f.Vantage.IPv4 != explain.Yes || f.Vantage.IPv6 != explain.Unasked {
+		if f.Vantage.IPv4 != explain.Yes || f.Vantage.IPv6 != explain.Unasked ||
+			!slices.Equal(f.Vantage.NAT64, special.NAT64) {
 			t.Errorf("vantage is %+v", f.Vantage)
 		}
 	})

@@ -38,7 +38,7 @@ type Config struct {
 	Resolvers  string            // file of the resolvers to compare with; empty: the built-in list, or those of the lab
 	NoRegistry bool              // do not query registries
 	PublicOnly bool              // never send to addresses that are not public. Not with Lab
-	Special    specialaddr.Table // which addresses are not public
+	Special    specialaddr.Table // which addresses are not public; the command line has no operator, and leaves it empty
 	Log        *slog.Logger
 }
 
@@ -68,10 +68,10 @@ func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gath
 		Hints:           iterate.RootHints(),
 		Anchors:         secure.RootAnchors(),
 		Route:           gather.HasRoute,
-		Options:         gather.Options{Unused: unused},
+		Options:         gather.Options{Unused: unused, NAT64: c.Special.NAT64},
 	}
 	if !c.NoRegistry {
-		g.Registry = &registry.Client{Log: c.Log, Allow: c.Special.Public}
+		g.Registry = &registry.Client{Log: c.Log, Special: c.Special}
 	}
 	if c.Hints != "" {
 		if g.Hints, err = readHints(c.Hints); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/lab"
+	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
 // TestAsksNoPrivateAddresses checks that the glue of a stranger's zone cannot make a server send into its own network,
@@ -72,6 +76,20 @@ func TestAsksUnusedAddress(t *testing.T) {
 	_, _ = g.UnusedExchanger.Exchange(t.Context(), at("192.0.2.53:53"), query)
 	if diff := cmp.Diff([]string{"udp 192.0.2.53:53"}, opened); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNAT64 checks that scans and lookups at registries know the prefixes of the operator.
+func TestNAT64(t *testing.T) {
+	want := specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}
+	g, _, err := Open(Config{Special: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := g.Registry.(*registry.Client)
+	if !slices.Equal(g.Options.NAT64, want.NAT64) || !slices.Equal(client.Special.NAT64, want.NAT64) ||
+		client.Allow != nil {
+		t.Errorf("scans have %v, registries %+v", g.Options.NAT64, client.Special)
 	}
 }
 
