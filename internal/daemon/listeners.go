@@ -194,7 +194,7 @@ func boolGauge(b bool) float64 {
 // openRules opens the service behind the APIs of applications and platforms.
 func (d *Daemon) openRules(ctx context.Context) (err error) {
 	c := d.cfg.MEC
-	opts := mec.Options{Log: d.log}
+	opts := mec.Options{Log: d.log, Special: d.cfg.Special()}
 	if allowed := c.Callbacks.Allowed(); len(allowed) > 0 {
 		d.callbacks = mecapi.NewCallbacks(allowed, d.cfg.Special(), c.EdgeGallery)
 		d.callbacks.Log = d.log

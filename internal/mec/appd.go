@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
@@ -70,6 +71,9 @@ func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
 
 // ParseAppD reads the DNS rules of an application descriptor (ETSI MEC 010-2, appDNSRule) in JSON or YAML. It ignores
 // members that it does not know. Errors in a rule are FieldErrors with a field such as "appDNSRule[2].ipAddress".
+//
+// Only the command line reads descriptors. It does not know the NAT64 prefixes of the operator: the server checks the
+// addresses again with them.
 func ParseAppD(b []byte) ([]Rule, error) {
 	if len(b) > MaxAppD {
 		return nil, fmt.Errorf("descriptor is larger than %d bytes", MaxAppD)
@@ -129,5 +133,5 @@ func (w appDRule) rule() (Rule, error) {
 		}
 		d.TTL = &ttl
 	}
-	return ParseRule(d)
+	return ParseRule(d, specialaddr.Table{})
 }

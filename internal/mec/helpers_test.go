@@ -18,6 +18,7 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
@@ -126,7 +127,7 @@ func rule(t testing.TB, app, words string) mec.Rule {
 			d.State = w
 		}
 	}
-	r, err := mec.ParseRule(d)
+	r, err := mec.ParseRule(d, specialaddr.Table{})
 	if err != nil {
 		t.Fatalf("rule %q: %v", words, err)
 	}
@@ -170,7 +171,8 @@ func record(t testing.TB, words string) mec.Record {
 	f := strings.Fields(words)
 	var ttl int64
 	fmt.Sscan(f[3], &ttl)
-	r, err := mec.ParseRecord(mec.RecordDraft{Zone: f[0], Name: f[1], Type: f[2], TTL: &ttl, Data: f[4:]})
+	r, err := mec.ParseRecord(mec.RecordDraft{Zone: f[0], Name: f[1], Type: f[2], TTL: &ttl, Data: f[4:]},
+		specialaddr.Table{})
 	if err != nil {
 		t.Fatalf("record %q: %v", words, err)
 	}

@@ -22,12 +22,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
 // Options configures a Service. The zero value works.
 type Options struct {
 	Log *slog.Logger // default: none
+
+	Special specialaddr.Table // classifies the addresses of rules and records
 
 	// Deliver sends an event to the callback of a subscription. If it is nil, nothing is delivered. The Service calls it
 	// for one event of a subscription at a time, in order, and again after an error.
@@ -81,6 +84,9 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Service, 
 	}
 	return s, s.loadSubscriptions()
 }
+
+// Special returns the table for ParseRule and ParseRecord.
+func (s *Service) Special() specialaddr.Table { return s.opts.Special }
 
 // Run removes expired rules, runs tasks and delivers events, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {

@@ -69,7 +69,7 @@ func checkLabels(field, s string) error {
 }
 
 // parseAddr parses an address that a client could connect to.
-func parseAddr(field, s string) (netip.Addr, error) {
+func parseAddr(field, s string, special specialaddr.Table) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	switch {
 	case s == "":
@@ -83,7 +83,7 @@ func parseAddr(field, s string) (netip.Addr, error) {
 	}
 	// Private and loopback addresses are allowed: an edge application has a private address, and may run on the client's
 	// own host.
-	if c := (specialaddr.Table{}).Classes(a) & (specialaddr.Unspecified | specialaddr.Multicast | specialaddr.Reserved |
+	if c := special.Classes(a) & (specialaddr.Unspecified | specialaddr.Multicast | specialaddr.Reserved |
 		specialaddr.Metadata); c != 0 {
 		return a, fieldErr(field, "%s is %s", a, c)
 	}

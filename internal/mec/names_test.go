@@ -7,6 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -117,14 +118,14 @@ func TestParseGrant(t *testing.T) {
 	draft := mec.Draft{ID: "r", Domain: "a.game.example.com", AddrType: "IP_V4", Addr: "192.0.2.1"}
 	for _, good := range []string{"", "a.game.example.com", "Game.Example.COM.", "com"} {
 		draft.Grant = good
-		if r, err := mec.ParseRule(draft); err != nil || r.Grant.IsZero() != (good == "") {
+		if r, err := mec.ParseRule(draft, specialaddr.Table{}); err != nil || r.Grant.IsZero() != (good == "") {
 			t.Errorf("grantedDomain %q: %v, %v", good, r.Grant, err)
 		}
 	}
 	for _, bad := range []string{".", "*.game.example.com", "other.example.com", "ame.example.com", "a b",
 		"b.a.game.example.com"} {
 		draft.Grant = bad
-		_, err := mec.ParseRule(draft)
+		_, err := mec.ParseRule(draft, specialaddr.Table{})
 		wantField(t, err, "grantedDomain")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -38,8 +39,9 @@ type RecordDraft struct {
 // a few.
 const maxAddrs = 256
 
-// ParseRecord checks a draft and returns its record. Errors are FieldErrors with the names of the management API.
-func ParseRecord(d RecordDraft) (Record, error) {
+// ParseRecord checks a draft and returns its record. The table has the NAT64 prefixes of the operator. Errors are
+// FieldErrors with the names of the management API.
+func ParseRecord(d RecordDraft, special specialaddr.Table) (Record, error) {
 	r := Record{LoadBalance: d.LoadBalance}
 	var err error
 	if r.Zone, err = ParseZone(d.Zone); err != nil {
@@ -62,7 +64,7 @@ func ParseRecord(d RecordDraft) (Record, error) {
 	}
 	for i, s := range d.Data {
 		field := fmt.Sprintf("rData[%d]", i)
-		a, err := parseAddr(field, s)
+		a, err := parseAddr(field, s, special)
 		if err != nil {
 			return Record{}, err
 		}

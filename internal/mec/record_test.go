@@ -7,6 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -49,7 +50,7 @@ func TestParseRecord(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := good
 			tt.change(&d)
-			_, err := mec.ParseRecord(d)
+			_, err := mec.ParseRecord(d, specialaddr.Table{})
 			if tt.field != "" {
 				wantField(t, err, tt.field)
 			} else if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // State is whether a rule is served.
@@ -100,9 +101,9 @@ type Draft struct {
 	Grant       string // grantedDomain; may be empty
 }
 
-// ParseRule checks a draft and returns its rule, without an application. Errors are FieldErrors with the names of MEC
-// 011.
-func ParseRule(d Draft) (Rule, error) {
+// ParseRule checks a draft and returns its rule, without an application. The table has the NAT64 prefixes of the
+// operator. Errors are FieldErrors with the names of MEC 011.
+func ParseRule(d Draft, special specialaddr.Table) (Rule, error) {
 	r := Rule{ID: d.ID, Domain: d.Domain, LoadBalance: d.LoadBalance}
 	var err error
 	if err = checkID("dnsRuleId", d.ID); err != nil {
@@ -111,7 +112,7 @@ func ParseRule(d Draft) (Rule, error) {
 	if r.Name, err = parseDomain("domainName", d.Domain); err != nil {
 		return Rule{}, err
 	}
-	if r.Addr, err = parseAddr("ipAddress", d.Addr); err != nil {
+	if r.Addr, err = parseAddr("ipAddress", d.Addr, special); err != nil {
 		return Rule{}, err
 	}
 	if err = checkFamily(d.AddrType, r.Addr); err != nil {

@@ -1,11 +1,14 @@
 package mec_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
 func TestDomains(t *testing.T) {
@@ -54,7 +57,8 @@ func TestDomains(t *testing.T) {
 		{"\xff.example", ""},
 	}
 	for _, tt := range tests {
-		r, err := mec.ParseRule(mec.Draft{ID: "r", Domain: tt.domain, AddrType: "IP_V4", Addr: "192.0.2.1"})
+		r, err := mec.ParseRule(mec.Draft{ID: "r", Domain: tt.domain, AddrType: "IP_V4", Addr: "192.0.2.1"},
+			specialaddr.Table{})
 		if tt.want == "" {
 			if err == nil {
 				t.Errorf("domain %q was taken as %s", tt.domain, r.Name)
@@ -123,7 +127,7 @@ func TestParseRule(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := good
 			tt.change(&d)
-			r, err := mec.ParseRule(d)
+			r, err := mec.ParseRule(d, specialaddr.Table{})
 			r.ETag() // must not panic for any valid rule
 			if tt.field != "" {
 				wantField(t, err, tt.field)
@@ -157,5 +161,21 @@ func TestETag(t *testing.T) {
 	timed.ExpiresAt = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	if timed.ETag() == base.ETag() {
 		t.Error("expiresAt is not in the ETag")
+	}
+}
+
+// TestSpecialAddresses checks that an address in a NAT64 prefix of the operator counts as the IPv4 address inside.
+func TestSpecialAddresses(t *testing.T) {
+	special := specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}
+	for addr, good := range map[string]bool{"2a0f:64::169.254.169.254": false, "2a0f:64::224.0.0.1": false,
+		"2a0f:64::10.1.2.3": true, "2a0f:64::9.9.9.9": true} {
+		_, err := mec.ParseRule(mec.Draft{ID: "r", Domain: "www.example.com", AddrType: "IP_V6", Addr: addr}, special)
+		if (err == nil) != good {
+			t.Errorf("a rule with %s: %v", addr, err)
+		}
+		_, err = mec.ParseRecord(mec.RecordDraft{Name: "www.example.com", Type: "AAAA", Data: []string{addr}}, special)
+		if (err == nil) != good {
+			t.Errorf("a record with %s: %v", addr, err)
+		}
 	}
 }

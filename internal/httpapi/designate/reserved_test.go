@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 )
 
@@ -125,7 +126,7 @@ func TestRulesAreNotShadowed(t *testing.T) {
 		{ID: "off", Domain: "www.example.net", State: "INACTIVE"},
 		{ID: "all", Domain: "*.rooms.example.org"}, {ID: "own", Domain: "a.app.example.info", Grant: "app.example.info"}} {
 		d.AddrType, d.Addr = "IP_V4", "192.0.2.1"
-		r, err := mec.ParseRule(d)
+		r, err := mec.ParseRule(d, specialaddr.Table{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 const (
@@ -64,7 +65,7 @@ func (c *call) createEdgeGalleryRule() (reply, error) {
 	if _, err := mec.ParseState(val(in.State)); err != nil {
 		return reply{}, err
 	}
-	r, err := in.rule()
+	r, err := in.rule(c.Service.Special())
 	if err != nil {
 		return reply{}, err
 	}
@@ -134,7 +135,7 @@ type appdExtra struct {
 }
 
 // config reads and checks a configuration.
-func (in appdInput) config() (mec.Config, error) {
+func (in appdInput) config(special specialaddr.Table) (mec.Config, error) {
 	bad := func(field, format string, a ...any) (mec.Config, error) {
 		return mec.Config{}, &mec.FieldError{Field: field, Msg: fmt.Sprintf(format, a...)}
 	}
@@ -152,7 +153,7 @@ func (in appdInput) config() (mec.Config, error) {
 			return bad(fmt.Sprintf("appTrafficRule[%d].trafficRuleId", i), "must have 1 to %d bytes", maxRuleID)
 		}
 	}
-	list, err := parseRules("appDNSRule", in.DNSRules)
+	list, err := parseRules("appDNSRule", in.DNSRules, special)
 	if err != nil {
 		return mec.Config{}, err
 	}
@@ -183,7 +184,7 @@ func (c *call) configure(kind mec.TaskKind) (reply, error) {
 	if err := c.decode(&in); err != nil {
 		return reply{}, err
 	}
-	cfg, err := in.config()
+	cfg, err := in.config(c.Service.Special())
 	if err != nil {
 		return reply{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 const rulesOf = "/mep/config/{app}/dns_rules"
@@ -111,7 +112,7 @@ func (c *call) createRule() (reply, error) {
 	if in.ID == nil {
 		in.ID = new(uuid.NewString())
 	}
-	r, err := in.rule()
+	r, err := in.rule(c.Service.Special())
 	if err != nil {
 		return reply{}, err
 	}
@@ -156,7 +157,7 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 	if err := mechttp.Decode(b, &items); err != nil {
 		return reply{}, err
 	}
-	list, err := parseRules("", items)
+	list, err := parseRules("", items, c.Service.Special())
 	if err != nil {
 		return reply{}, err
 	}
@@ -166,14 +167,14 @@ func (c *call) replaceRules(b []byte) (reply, error) {
 }
 
 // parseRules parses a list of rules. An error names the rule that it is about.
-func parseRules(list string, items []json.RawMessage) ([]mec.Rule, error) {
+func parseRules(list string, items []json.RawMessage, special specialaddr.Table) ([]mec.Rule, error) {
 	out := make([]mec.Rule, len(items))
 	seen := map[string]bool{}
 	for i, item := range items {
 		var in ruleInput
 		err := mechttp.Decode(item, &in)
 		if err == nil {
-			out[i], err = in.rule()
+			out[i], err = in.rule(special)
 		}
 		if err == nil && seen[out[i].ID] {
 			err = &mec.FieldError{Field: "dnsRuleId", Msg: fmt.Sprintf("%q occurs twice", out[i].ID)}
@@ -192,7 +193,7 @@ func (c *call) putRule() (reply, error) {
 		if in.onlyState() {
 			return stateOnly(old, in)
 		}
-		return whole(old, in)
+		return c.whole(old, in)
 	})
 }
 

@@ -2,11 +2,15 @@ package mecapi_test
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 )
 
 // TestMm5 calls every operation of nameplane's own Mm5 API.
@@ -76,6 +80,25 @@ func TestAllRules(t *testing.T) {
 	s.want(s.as(platform, 200, "GET "+all, "").json, "["+on+"]")
 	s.want(s.as(platform, 200, "PUT "+all, "[]").json, "[]")
 	s.want(s.as(platform, 200, "PUT "+all, `{"state":"ACTIVE"}`).json, "[]")
+}
+
+// TestSpecialAddresses checks that rules cannot have an address that a NAT64 of the operator translates to a metadata
+// service.
+func TestSpecialAddresses(t *testing.T) {
+	s := startServer(t, mecapi.API{EdgeGallery: true},
+		mec.Options{Special: specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}})
+	const all = "/mep/config/app1/dns_rules"
+	s.as(platform, 200, "PUT "+all, "["+rule2+"]")
+	with := func(addr string) string { return strings.Replace(rule2, "2001:db8::1", addr, 1) }
+	bad := with("2a0f:64::169.254.169.254")
+	for call, body := range map[string]string{"POST " + all: bad, "PUT " + all: "[" + bad + "]", "PUT " + all + "/r2": bad,
+		"POST /mepcfg/mec_app_config/v1/rules/app1/dns_rules":          bad,
+		"POST /mepcfg/app_lcm/v1/applications/app2/appd_configuration": `{"appName":"a","appDNSRule":[` + bad + `]}`} {
+		if got := s.as(platform, 400, call, body).detail(); !strings.Contains(got, "metadata") {
+			t.Errorf("%s: %s", call, got)
+		}
+	}
+	s.as(platform, 200, "PUT "+all+"/r2", with("2a0f:64::9.9.9.9"))
 }
 
 func TestApps(t *testing.T) {

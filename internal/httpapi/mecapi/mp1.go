@@ -8,6 +8,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // listRules returns the rules of an application. An unknown application has an empty array, like one without rules.
@@ -39,7 +40,7 @@ func (c *call) putOwnRule() (reply, error) {
 		if _, err := mec.ParseState(val(in.State)); err != nil {
 			return nil, err
 		}
-		whole, err := whole(old, in) // also without a grant: MEC 011 requires every member in a PUT
+		whole, err := c.whole(old, in) // also without a grant: MEC 011 requires every member in a PUT
 		if err != nil {
 			return nil, err
 		}
@@ -119,9 +120,9 @@ func (c *call) ruleID() string {
 }
 
 // whole returns a change that replaces the whole rule.
-func whole(old mec.Rule, in ruleInput) (change, error) {
+func (c *call) whole(old mec.Rule, in ruleInput) (change, error) {
 	in.ID = &old.ID
-	r, err := in.rule()
+	r, err := in.rule(c.Service.Special())
 	return func(mec.Rule) (mec.Rule, error) { return r, nil }, err
 }
 
@@ -131,7 +132,8 @@ func stateOnly(old mec.Rule, in ruleInput) (change, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := filled(old, in).rule()
+	// The address must be the stored one, which was checked: a rule can be switched off after a change of the prefixes.
+	said, err := filled(old, in).rule(specialaddr.Table{})
 	if err != nil {
 		return nil, err
 	}

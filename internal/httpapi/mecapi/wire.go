@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/mec"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // wireRule is the DnsRule of MEC 011. A rule without a TTL never expires, and is shown without the member ttl.
@@ -77,7 +78,7 @@ func (in ruleInput) onlyState() bool {
 }
 
 // rule parses the input as a whole rule.
-func (in ruleInput) rule() (mec.Rule, error) {
+func (in ruleInput) rule(special specialaddr.Table) (mec.Rule, error) {
 	d := mec.Draft{ID: val(in.ID), Domain: val(in.Domain), AddrType: val(in.AddrType), Addr: val(in.Addr), TTL: in.TTL,
 		State: val(in.State), LoadBalance: val(in.LoadBalance), Grant: val(in.Grant)}
 	if in.ExpiresAt != nil {
@@ -87,7 +88,7 @@ func (in ruleInput) rule() (mec.Rule, error) {
 		}
 		d.ExpiresAt = t
 	}
-	return mec.ParseRule(d)
+	return mec.ParseRule(d, special)
 }
 
 func val[T any](p *T) T {

@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/rr"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 )
 
 // record is a record set in replies.
@@ -53,13 +54,13 @@ func fromRecord(r mec.Record) record {
 
 // parse checks a record. A TTL of 0 means the default, like no TTL: a mepserver sends 0 for a rule without one.
 // EdgeGallery's own DNS server refused 0, and the rule with it.
-func (in recordInput) parse(zone string) (mec.Record, error) {
+func (in recordInput) parse(zone string, special specialaddr.Table) (mec.Record, error) {
 	if in.TTL != nil && *in.TTL == 0 {
 		in.TTL = nil
 	}
 	return mec.ParseRecord(mec.RecordDraft{Zone: zone, Name: in.Name, Type: in.Type, Class: in.Class, TTL: in.TTL,
 		Data:        in.Data,
-		LoadBalance: in.LoadBalance})
+		LoadBalance: in.LoadBalance}, special)
 }
 
 // zone returns the zone in the query. The zero Name means that there is none: the operation then uses the zone that
@@ -161,7 +162,7 @@ func (c *call) putBatch() error {
 		}
 		for j := 0; err == nil && j < len(z.Records); j++ {
 			var r mec.Record
-			if r, err = parseRecord(z.Zone, z.Records[j]); err != nil {
+			if r, err = c.parseRecord(z.Zone, z.Records[j]); err != nil {
 				err = mechttp.Within(fmt.Sprintf("rr[%d]", j), err)
 			}
 			all = append(all, r)
@@ -173,12 +174,12 @@ func (c *call) putBatch() error {
 	return c.done(c.Service.PutRecords(c.r.Context(), c.actor(), all))
 }
 
-func parseRecord(zone string, raw []byte) (mec.Record, error) {
+func (c *call) parseRecord(zone string, raw []byte) (mec.Record, error) {
 	var in recordInput
 	if err := mechttp.Decode(raw, &in); err != nil {
 		return mec.Record{}, err
 	}
-	return in.parse(zone)
+	return in.parse(zone, c.Service.Special())
 }
 
 // create is the call of EdgeGallery's second generation. It takes one record, or a list as in EdgeGallery's manual:
@@ -190,7 +191,7 @@ func (c *call) create() error {
 	}
 	zone := c.r.URL.Query().Get("zone")
 	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '[' {
-		r, err := parseRecord(zone, b)
+		r, err := c.parseRecord(zone, b)
 		if err != nil {
 			return err
 		}
@@ -202,7 +203,7 @@ func (c *call) create() error {
 	}
 	list := make([]mec.Record, len(items))
 	for i, raw := range items {
-		if list[i], err = parseRecord(zone, raw); err != nil {
+		if list[i], err = c.parseRecord(zone, raw); err != nil {
 			return mechttp.Within(fmt.Sprintf("[%d]", i), err)
 		}
 	}
@@ -226,7 +227,7 @@ func (c *call) replace() error {
 		}
 		zone = old.Zone
 	}
-	r, err := parseRecord(zone.String(), b)
+	r, err := c.parseRecord(zone.String(), b)
 	switch {
 	case err != nil:
 		return err

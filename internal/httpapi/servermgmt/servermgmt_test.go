@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/specialaddr"
+	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
@@ -58,7 +61,8 @@ func newServer(t testing.TB, api servermgmt.API) *server {
 			t.Error(err)
 		}
 	})
-	if api.Service, err = mec.Open(ctx, pub, mec.Options{}); err != nil {
+	if api.Service, err = mec.Open(ctx, pub,
+		mec.Options{Special: specialaddr.Table{NAT64: []netip.Prefix{specialaddrtest.Prefix}}}); err != nil {
 		t.Fatal(err)
 	}
 	s := &server{t, http.NewServeMux()}
@@ -285,6 +289,10 @@ func TestBadRecords(t *testing.T) {
 	s.as(platform, 415, "POST /rrecord", www, "Content-Type: text/plain")
 	s.as(platform, 415, "POST /rrecord", www, "Content-Type: ", "Origin: https://example.org")
 	s.as(platform, 413, "PUT /rrecord", batch+strings.Repeat(" ", 1<<20))
+	translated := strings.NewReplacer(`"A"`, `"AAAA"`, "172.16.104.22", "2a0f:64::169.254.169.254").Replace(www)
+	if got := s.as(platform, 400, "POST /rrecord", translated); !strings.Contains(got, "metadata") {
+		t.Errorf("an address that the NAT64 of the operator translates: %s", got)
+	}
 	s.want(s.as(platform, 200, "GET /rrecord", ""), "[]")
 }
 
