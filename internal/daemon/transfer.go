@@ -20,7 +20,7 @@ func (d *Daemon) openTransfer() {
 	d.notifier = transfer.NewNotifier(d.publisher, transfer.NotifierOptions{Secondaries: secondaries(c), Log: d.log,
 		Ask: keys.Ask})
 	d.refresher = transfer.NewRefresher(d.publisher, keys,
-		transfer.RefresherOptions{Log: d.log, Spool: d.data, Budget: d.budget})
+		transfer.RefresherOptions{Log: d.log, Spool: d.data, Budget: d.budget, Special: d.cfg.Special()})
 	d.peers = dnspeer.New(dnspeer.Config{Publisher: d.publisher, Keys: keys, Rules: transferRules(c), Log: d.log,
 		Budget:   d.budget,
 		Notified: func(zone uuid.UUID, _ netip.Addr) { d.refresher.Refresh(zone, false) }})

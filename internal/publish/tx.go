@@ -187,7 +187,7 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 	}
 	next := e.zone
 	next.Project, next.Email, next.TTL, next.Description = z.Project, z.Email, z.TTL, z.Description
-	next.Masters, next.Attributes, next.Pool = z.Masters, z.Attributes, z.Pool
+	next.Masters, next.MastersBy, next.Attributes, next.Pool = z.Masters, z.MastersBy, z.Attributes, z.Pool
 	if sameZone(next, e.zone) {
 		return e.zone, nil
 	}
@@ -209,7 +209,8 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 
 func sameZone(a, b zone.Zone) bool {
 	return a.Project == b.Project && a.Email == b.Email && a.TTL == b.TTL && equalPtr(a.Description, b.Description) &&
-		slices.Equal(a.Masters, b.Masters) && a.Pool == b.Pool && fmt.Sprint(a.Attributes) == fmt.Sprint(b.Attributes)
+		slices.Equal(a.Masters, b.Masters) && a.MastersBy == b.MastersBy && a.Pool == b.Pool &&
+		fmt.Sprint(a.Attributes) == fmt.Sprint(b.Attributes)
 }
 
 func equalPtr[T comparable](a, b *T) bool {

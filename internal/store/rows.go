@@ -48,7 +48,11 @@ func encodeZone(z zone.Zone) []byte {
 	if z.Changes < 0 {
 		return b
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(z.Changes)), uint64(z.ChangeBytes))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(z.Changes)), uint64(z.ChangeBytes))
+	if z.MastersBy == zone.UnknownNamer { // most zones have no masters
+		return b
+	}
+	return binary.AppendUvarint(b, uint64(z.MastersBy))
 }
 
 func appendString(b []byte, s string) []byte {
@@ -86,6 +90,9 @@ func decodeZone(key, value []byte) (zone.Zone, error) {
 	}
 	if z.Changes = -1; len(r.b) > 0 { // or here
 		z.Changes, z.ChangeBytes = int(r.uvarint()), int(r.uvarint())
+	}
+	if len(r.b) > 0 { // or here
+		z.MastersBy = zone.Namer(r.uvarint())
 	}
 	if r.bad || err != nil {
 		return zone.Zone{}, bad

@@ -21,17 +21,20 @@ func TestZoneRow(t *testing.T) {
 			Serial: 1<<32 - 1, Description: &text, Pool: uuid.New(), Masters: []string{"192.0.2.1:53", ""},
 			Attributes: map[string]string{"x": "y", "": "z"}, Version: 7, Created: now, Updated: now, Sets: 3, Records: 9,
 			Bytes: 99, Changes: 5, ChangeBytes: 77},
+		{ID: uuid.New(), Name: dnsname.Root, Kind: zone.Secondary, Masters: []string{"192.0.2.1"}, MastersBy: zone.Tenant},
 	} {
 		row := encodeZone(z)
 		got, err := decodeZone(z.ID[:], row)
 		if diff := cmp.Diff(z, got, cmpopts.EquateComparable(dnsname.Name{})); diff != "" || err != nil {
 			t.Errorf("decodeZone(encodeZone): %v (-want +got)\n%s", err, diff)
 		}
+		z.MastersBy = zone.UnknownNamer
+		last := len(encodeZone(z)) // the end of the counters
 		for n := range row {
 			got, err := decodeZone(z.ID[:], row[:n])
 			// a row of an older version, without the last fields
-			older := got.Changes == -1 &&
-				(n == len(row)-2 && got.Bytes == z.Bytes || n == len(row)-3 && got.Records == z.Records && got.Bytes == 0)
+			older := n == last && got.MastersBy == zone.UnknownNamer || got.Changes == -1 &&
+				(n == last-2 && got.Bytes == z.Bytes || n == last-3 && got.Records == z.Records && got.Bytes == 0)
 			if err == nil && !older {
 				t.Errorf("a row cut to %d of %d bytes was read", n, len(row))
 			}

@@ -79,6 +79,9 @@ func (a *attempt) run(ctx context.Context, t job) (*job, error) {
 	}
 	// Serials of other masters say nothing about our copy.
 	a.force = a.force || a.state.Masters != "" && a.state.Masters != strings.Join(a.zone.Masters, " ")
+	if err == nil { // again, because the prefixes of NAT64 may be newer than the masters
+		err = CheckMaster(m.Addr(), a.zone.MastersBy, a.opts.Special)
+	}
 	if err == nil {
 		asking, cancel := context.WithTimeout(ctx, masterTimeout)
 		err = a.refreshFrom(asking, m)

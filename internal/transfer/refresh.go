@@ -16,6 +16,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/publish"
+	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
@@ -25,6 +26,8 @@ type RefresherOptions struct {
 	Log    *slog.Logger   // default: discard
 	Spool  *os.Root       // directory for the records that transfers have read; it must survive a restart
 	Budget *budget.Budget // memory budget
+
+	Special specialaddr.Table // classifies the addresses of masters
 }
 
 // Refresher keeps our copies of SECONDARY zones up to date. It queries their masters when a timer expires or a NOTIFY

@@ -10,8 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// refusal says why this server refused a zone that a master sent. It has no details of the network, so the owner of the
-// zone may read it.
+// refusal says why this server refused a master, or the zone that it sent. It has no details of the network, so the
+// owner of the zone may read it.
 type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }

@@ -26,6 +26,16 @@ const (
 	Overlay Kind = "OVERLAY"
 )
 
+// Namer says who named the masters of a SECONDARY zone: it decides which addresses they may have.
+type Namer uint8
+
+// The namers. A row that an older version wrote does not name one.
+const (
+	UnknownNamer Namer = iota
+	Tenant
+	Administrator
+)
+
 // Zone is the settings that the owner gives a zone, and the counters that nameplane keeps. Its records are
 // RecordSets.
 type Zone struct {
@@ -39,6 +49,7 @@ type Zone struct {
 	Description *string
 	Pool        uuid.UUID
 	Masters     []string
+	MastersBy   Namer
 	Attributes  map[string]string
 	Version     int       // incremented with every change of the zone's own fields
 	Created     time.Time // UTC, in microseconds

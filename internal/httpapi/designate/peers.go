@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -112,8 +111,7 @@ func (c *call) zoneListing() listing[zone.Zone] {
 // checkMasters refuses masters that a tenant must not choose.
 //
 //   - Host names are refused for everyone, although Designate's schema has them: a resolver would choose the master.
-//   - Special addresses need an administrator: a server in the inner network may give this server a zone that it would
-//     not give to a tenant. Documentation addresses are allowed: no server has them, and examples use them.
+//   - Special addresses need an administrator: see transfer.CheckMaster.
 //   - Ports other than 53 need an administrator: they belong to services that this server has no reason to contact.
 func (c *call) checkMasters(masters []string) error {
 	for i, m := range masters {
@@ -124,12 +122,19 @@ func (c *call) checkMasters(masters []string) error {
 		if at.Port() != 53 && !c.scope.caller.IsAdmin() {
 			return forbidden("The master %s is not on port 53; only an administrator may name another port.", m)
 		}
-		class := c.api.Settings.Special.Classes(at.Addr()) & (specialaddr.Special &^ specialaddr.Documentation)
-		if class != 0 && !c.scope.caller.IsAdmin() {
-			return forbidden("The master %s is %s; only an administrator may name it.", m, class)
+		if err := transfer.CheckMaster(at.Addr(), c.namer(), c.api.Settings.Special); err != nil {
+			return forbidden("The master %s %v.", m, err)
 		}
 	}
 	return nil
+}
+
+// namer returns the caller as the namer of masters.
+func (c *call) namer() zone.Namer {
+	if c.scope.caller.IsAdmin() {
+		return zone.Administrator
+	}
+	return zone.Tenant
 }
 
 // refresh starts the transfer of a SECONDARY zone that is new or has new masters.

@@ -10,10 +10,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/specialaddr/specialaddrtest"
+	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // fakePeers simulates other name servers: tests set their state and read the calls.
@@ -119,6 +122,28 @@ func TestSpecialMasters(t *testing.T) {
 	}
 	s.as(admin, 202, "POST /v2/zones",
 		`{"name":"metadata.test.","type":"SECONDARY","masters":["64:ff9b::169.254.169.254"]}`)
+	namer := func(apex string, want zone.Namer) {
+		t.Helper()
+		err := s.pub.View(func(v store.View) error {
+			z, err := v.ZoneByName(dnsname.MustParse(apex))
+			if z.MastersBy != want {
+				t.Errorf("the masters of %s: namer %d, want %d", apex, z.MastersBy, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	namer("metadata.test.", zone.Administrator)
+	namer("second.test.", zone.Tenant)
+	operator, path := admin, "PATCH /v2/zones/"+z.str("id")
+	operator.Project = alice.Project
+	s.as(operator, 200, path, `{"masters":["10.1.2.3"]}`)
+	s.as(alice, 200, path, `{"description":"copied"}`)
+	namer("second.test.", zone.Administrator) // alice did not name the masters
+	s.as(alice, 200, path, `{"masters":["192.0.2.1"]}`)
+	namer("second.test.", zone.Tenant)
 }
 
 // TestSecondaryZones checks that a SECONDARY zone needs masters, and that its record sets cannot be changed here. It is

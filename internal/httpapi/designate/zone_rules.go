@@ -89,6 +89,7 @@ type zoneValues struct {
 	description    *string
 	hasDescription bool
 	masters        []string
+	mastersBy      zone.Namer
 	hasMasters     bool
 }
 
@@ -104,7 +105,7 @@ func (v zoneValues) apply(z *zone.Zone) {
 		z.Description = v.description
 	}
 	if v.hasMasters {
-		z.Masters = v.masters
+		z.Masters, z.MastersBy = v.masters, v.mastersBy
 	}
 }
 

@@ -86,6 +86,9 @@ func (c *call) createZone() (reply, error) {
 	if err := c.checkMasters(z.Masters); err != nil {
 		return reply{}, err
 	}
+	if len(z.Masters) > 0 {
+		z.MastersBy = c.namer()
+	}
 	z.Project = c.scope.project
 	var sets []zone.RecordSet
 	if z.Kind == zone.Primary {
@@ -192,6 +195,9 @@ func (c *call) zoneChanges(in *input) (zoneValues, error) {
 	}
 	if values.ttl != nil && *values.ttl < c.settings.MinTTL {
 		return values, invalidTTL(c.settings)
+	}
+	if len(values.masters) > 0 {
+		values.mastersBy = c.namer()
 	}
 	return values, c.checkMasters(values.masters)
 }
