@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -40,15 +41,16 @@ func TestSpecialAddresses(t *testing.T) {
 	w := &addressServer{t: t, met: map[string]bool{}}
 	w.listenTCP(":53", ":80")
 	w.listenUDP()
-	w.Server = server.Start(t, server.Options{Config: fmt.Sprintf(server.Listen+`user: root
-nat64: ['%s']
+	config := fmt.Sprintf(server.Listen+`user: root
 apps: {listen: '127.0.0.1:0'}
 mep: {listen: '127.0.0.1:0', authentication: none}
 mec: {callbacks: {networks: [0.0.0.0/0, '::/0']}}
 follow: {resolvers: ['%s'], interval: 10s, ttl_floor: 1s}
-`, specialaddrtest.Prefix, w.resolver())})
+`, w.resolver())
+	w.Server = server.Start(t, server.Options{Config: config})
 	w.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": "eve"}, nil)
 	w.tenant = w.token(map[string]string{"name": "eve", "project": "eve", "role": "member"})
+	w.laterNAT64(config + fmt.Sprintf("nat64: ['%s']\n", specialaddrtest.Prefix))
 	t.Run("masters", w.masters)
 	t.Run("targets", w.targets)
 	t.Run("callbacks", w.callbacks)
@@ -184,6 +186,24 @@ func (w *addressServer) resolver() string {
 	return l.Addr().String()
 }
 
+// laterNAT64 names a master in the inner network while the server does not know the prefix of the NAT64 that leads
+// there. A server that knows the prefix does not query the master.
+func (w *addressServer) laterNAT64(config string) {
+	w.t.Helper()
+	w.Must(http.MethodPost, "/v2/zones", map[string]any{"name": "later.example.", "type": "SECONDARY",
+		"masters": []string{"2a0f:64::10.1.2.3"}}, nil, w.tenant)
+	server.Eventually(w.t, "a packet to the master", func() bool { return w.packets()["udp 2a0f:64::a01:203 53"] })
+	w.Configure(config)
+	w.End(syscall.SIGKILL)
+	w.mu.Lock()
+	clear(w.met)
+	w.mu.Unlock()
+	w.Restart()
+	server.Eventually(w.t, "a refused master in the log", func() bool {
+		return strings.Contains(w.Log(), "2a0f:64::10.1.2.3: is a private address")
+	})
+}
+
 // masters checks that the API refuses the addresses as masters of new and existing zones, with a reason.
 func (w *addressServer) masters(t *testing.T) {
 	create := func(name, master string) server.Response {
@@ -284,6 +304,11 @@ func (w *addressServer) callbacks(t *testing.T) {
 	server.Eventually(t, "a call of the callback with a public address", func() bool {
 		return w.packets()["tcp 9.9.9.9 80"]
 	})
+	translated, err := w.Call(http.MethodPost, w.MEP+"/mep/config/app1/dns_rules", map[string]string{"dnsRuleId": "t",
+		"domainName": "t.example.com", "ipAddressType": "IP_V6", "ipAddress": "2a0f:64::169.254.169.254"})
+	if err != nil || translated.Status != http.StatusBadRequest {
+		t.Errorf("a rule with a translated metadata address: %d %s %v", translated.Status, translated.Body, err)
+	}
 	var s struct{ LastError string }
 	server.Eventually(t, "an error of the callback by name", func() bool {
 		w.Must(http.MethodGet, named.Header.Get("Location"), nil, &s, app)
