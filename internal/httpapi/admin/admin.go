@@ -89,7 +89,7 @@ func decode(r *http.Request, into any) error {
 	}
 	for k := range keys {
 		if _, ok := want[k]; !ok {
-			return &zone.InvalidError{Field: "body", Reason: "has a key that is not known: " + k}
+			return &zone.InvalidError{Field: "body", Reason: "has an unknown key: " + k}
 		}
 	}
 	err = strictjson.Unmarshal(raw, into)

@@ -162,9 +162,9 @@ func TestBadBodies(t *testing.T) {
 	tests := []struct{ name, path, body, want string }{
 		{"empty", "/access/v1/tokens", ``, "must be a JSON object"},
 		{"a list", "/access/v1/tokens", `[]`, "must be a JSON object"},
-		{"unknown key", "/access/v1/tokens", `{"name":"x","rolle":"admin"}`, "not known: rolle"},
+		{"unknown key", "/access/v1/tokens", `{"name":"x","rolle":"admin"}`, "unknown key: rolle"},
 		{"two roles", "/access/v1/tokens", `{"name":"x","role":"reader","role":"admin"}`, "role: is there twice"},
-		{"two roles in other case", "/access/v1/tokens", `{"name":"x","role":"reader","Role":"admin"}`, "not known: Role"},
+		{"two roles in other case", "/access/v1/tokens", `{"name":"x","role":"reader","Role":"admin"}`, "unknown key: Role"},
 		{"wrong type", "/access/v1/users", `{"name":"x","password":["secret-in-list"]}`, "wrong type"},
 		{"no role", "/access/v1/tokens", `{"name":"x"}`, "one of reader, member, admin"},
 		{"app without an id", "/access/v1/tokens", `{"name":"x","role":"app"}`, "must be the id of an application instance"},

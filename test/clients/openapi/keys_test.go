@@ -63,5 +63,5 @@ func (k *session) sendKey(op operation, params map[string]string, key string) st
 }
 
 func unknownKey(reply string) bool {
-	return strings.Contains(reply, "are not valid for") || strings.Contains(reply, "has a key that is not known")
+	return strings.Contains(reply, "are not valid for") || strings.Contains(reply, "has an unknown key")
 }

@@ -76,7 +76,7 @@ func TestRoutes(t *testing.T) {
 	r := newRig(t)
 	const apis = "../../../internal/httpapi/"
 	routes := append(registered(t, apis+"identity/identity.go"), registered(t, apis+"admin/admin.go")...)
-	routes = append(routes, registered(t, apis+"explain/explain.go")...)
+	routes = append(routes, registered(t, apis+"explainapi/explainapi.go")...)
 	routes = append(routes, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
 	summaries := map[string]string{}
 	for _, route := range designate.Routes() {
