@@ -157,7 +157,7 @@ func (s *stage) explain(t *testing.T) {
 	})
 	for args, want := range map[[2]string]string{
 		{"shpo", "192.0.2.10"}: "there is no namespace shpo",
-		{"shop", "10.96.0.1"}:  "10.96.0.1 is an address of services",
+		{"shop", "10.96.0.1"}:  "10.96.0.1 is a service address",
 	} {
 		out, err := exec.Command(s.file("nameplane-egress"), "explain", args[0], args[1], "--kubeconfig",
 			config).CombinedOutput()

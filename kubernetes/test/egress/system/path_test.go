@@ -77,7 +77,7 @@ func throughService(s *story) {
 	}
 	// The report must not say that it is denied, as it would for an ordinary address.
 	if r, err := s.sys.Explain(s.ns, "10.96.80.1:80"); err == nil ||
-		!strings.Contains(err.Error(), "10.96.80.1 is an address of services") {
+		!strings.Contains(err.Error(), "10.96.80.1 is a service address") {
 		s.Errorf("explain of a service: %+v, %v", r, err)
 	}
 	s.dropped(s.pod, netip.MustParseAddr("10.96.80.2"))
