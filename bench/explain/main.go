@@ -35,7 +35,8 @@ func (f *figure) markdown() string {
 	if !f.met {
 		verdict = "missed"
 	}
-	fmt.Fprintf(&b, "## %s\n\nWanted: %s. **%s**, in %v.\n\n", f.title, f.want, verdict, f.took.Round(time.Second))
+	fmt.Fprintf(&b, "## %s\n\n| wanted | result | time of the measurement |\n|---|---|---|\n| %s | **%s** | %v |\n\n",
+		f.title, f.want, verdict, f.took.Round(time.Second))
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(f.head)
 	b.WriteString(strings.Repeat("|---", len(f.head)) + "|\n")

@@ -17,6 +17,7 @@ Types may stand before or after the name. The default is A and AAAA. The default
 reverse name (in-addr.arpa, ip6.arpa) is PTR. For a name that begins with an underscore
 it is SRV or TLSA if _tcp, _udp, _tls or _sctp follows, and TXT otherwise.` + reportLong
 
+// newAnalyzeCommand takes any number of arguments: the name and its types come in any order, as with dig.
 func newAnalyzeCommand() *cobra.Command {
 	l := &reportCommand{kind: explain.Analyze}
 	c := &cobra.Command{

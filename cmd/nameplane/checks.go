@@ -28,6 +28,7 @@ With -o json the output is an array of checks, or one check.`,
   nameplane checks SEC
   nameplane checks -o json | jq -r '.[] | select(.severity == "critical") | .id'`,
 		Args: cli.Args(0, 1),
+		// The shell completes ids: nobody knows more than a hundred of them by heart.
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var ids []string
 			for _, c := range check.All() {
@@ -40,10 +41,12 @@ With -o json the output is an array of checks, or one check.`,
 			if len(args) == 0 {
 				return printChecks(w, out, check.All())
 			}
+			// Reports print ids in upper case; people type them in lower case.
 			id := strings.ToUpper(args[0])
 			if one, ok := check.Find(id); ok {
 				return printCheck(w, out, one)
 			}
+			// An empty argument is a prefix of every id, but surely a mistake in a script.
 			group := slices.DeleteFunc(check.All(), func(c check.Check) bool { return id == "" || !strings.HasPrefix(c.ID, id) })
 			if len(group) == 0 {
 				return cli.Fail("`nameplane checks` lists all checks", "there is no check %s", args[0])
@@ -55,6 +58,7 @@ With -o json the output is an array of checks, or one check.`,
 	return c
 }
 
+// printChecks leaves out the explanations: with more than a hundred checks, the table must fit into one line for each.
 func printChecks(w io.Writer, f cli.Format, checks []check.Check) error {
 	if f.JSON() {
 		return cli.PrintJSON(w, checks)
@@ -66,6 +70,7 @@ func printChecks(w io.Writer, f cli.Format, checks []check.Check) error {
 	return t.Flush()
 }
 
+// printCheck prints the text of docs/reference/checks.md, which is generated from the same structure.
 func printCheck(w io.Writer, f cli.Format, c check.Check) error {
 	if f.JSON() {
 		return cli.PrintJSON(w, c)

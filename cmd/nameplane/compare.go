@@ -20,6 +20,8 @@ anyway.
 A public resolver address has many caches behind it. Several queries to each address
 show some of them.` + reportLong
 
+// newCompareCommand has all flags of analyze, because a comparison begins with the answers of the authoritative
+// servers.
 func newCompareCommand() *cobra.Command {
 	l := &reportCommand{kind: explain.Compare}
 	c := &cobra.Command{

@@ -109,6 +109,7 @@ func (c *connection) with(run func(*cobra.Command, *client, []string) error) fun
 // baseURL returns the URL of the server. It refuses http to another host, because the token would be readable on the
 // network.
 func (c *connection) baseURL() (string, error) {
+	// Messages name the source of the address, because a forgotten variable in the environment is a common cause.
 	text, from := c.server, "--server"
 	if text == "" {
 		text, from = os.Getenv("NAMEPLANE_SERVER"), "NAMEPLANE_SERVER"
@@ -130,6 +131,7 @@ func (c *connection) baseURL() (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
+// isLoopback does not look up other names: one that resolves to loopback today may not do so tomorrow.
 func isLoopback(host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.IsLoopback()
@@ -140,6 +142,7 @@ func isLoopback(host string) bool {
 // token returns the token and its source. Error messages name the source when the server rejects the token.
 func (c *connection) token() (token, from string, err error) {
 	if c.tokenFile == "" {
+		// The flag is more specific than the environment, which a shell profile may set for another server.
 		if t := strings.TrimSpace(os.Getenv("NAMEPLANE_TOKEN")); t != "" {
 			return t, "NAMEPLANE_TOKEN", nil
 		}
@@ -157,6 +160,7 @@ func (c *connection) token() (token, from string, err error) {
 	case err != nil:
 		return "", "", cli.Fail("only the operator of the server can read its admin token; ask an administrator for a token",
 			"cannot read the token: %s", err)
+	// Refuse other files here. Otherwise --token-file /etc/passwd would send its content to the server.
 	case t == "" || strings.ContainsAny(t, " \t\r\n") || len(t) > 4096:
 		return "", "", cli.Fail("the file must hold one token (np_...) and nothing else", "%s does not hold a token", file)
 	}
@@ -165,6 +169,7 @@ func (c *connection) token() (token, from string, err error) {
 
 // transport returns the HTTP transport for the server, with the certificates of --ca-file.
 func (c *connection) transport() (*http.Transport, error) {
+	// There is no limit for a whole request, because a backup can take minutes. Each phase before the body has its own.
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
@@ -184,6 +189,7 @@ func (c *connection) transport() (*http.Transport, error) {
 		return nil, cli.Fail("a PEM certificate begins with -----BEGIN CERTIFICATE-----",
 			"--ca-file %s holds no certificate in PEM format", c.caFile)
 	}
+	// The file replaces the certificates of the system: with a private CA, no public CA can vouch for the server.
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return t, nil
 }

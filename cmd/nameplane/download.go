@@ -77,9 +77,11 @@ func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (si
 	if size, err = fill(f); err != nil {
 		return size, err
 	}
+	// Without Sync, a power failure after the rename can leave an empty file with the final name.
 	if err := f.Sync(); err != nil {
 		return size, cli.Fail("is the disk full?", "cannot write: %s", err)
 	}
+	// Some network file systems report a full disk only after the write.
 	if info, err := f.Stat(); err != nil || info.Size() != size {
 		return size, cli.Fail("is the disk full?", "%s does not have the size that was written: %d bytes", f.Name(), size)
 	}

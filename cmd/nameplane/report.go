@@ -71,6 +71,7 @@ func (l *reportCommand) check(cmd *cobra.Command) error {
 	if !slices.Contains(severities, explain.Severity(l.failOn)) {
 		return cli.Usage(cmd, "%q is not a severity; the severities are critical, error, warning, notice and info", l.failOn)
 	}
+	// A recording of a replay would be a copy of the file, but users would believe that it is newer.
 	if l.replay != "" && l.record != "" {
 		return cli.Usage(cmd, "--record and --replay cannot be used together")
 	}
@@ -90,6 +91,7 @@ func (l *reportCommand) run(cmd *cobra.Command, args []string) error {
 	if err := l.show(cmd.OutOrStdout(), r); err != nil {
 		return err
 	}
+	// The report says everything already: a Failure without text sets only the exit status.
 	if code := r.Exit(explain.Severity(l.failOn)); code != 0 {
 		return &cli.Failure{Code: code}
 	}
@@ -101,6 +103,7 @@ func (l *reportCommand) facts(cmd *cobra.Command, args []string) (*explain.Facts
 	if l.replay != "" {
 		return l.loadRecording(cmd, args)
 	}
+	// cobra accepts no argument because of --replay, so the check is here.
 	if len(args) == 0 {
 		return nil, cli.Usage(cmd, "a name is missing: %s", cmd.UseLine())
 	}
@@ -122,7 +125,7 @@ func (l *reportCommand) facts(cmd *cobra.Command, args []string) (*explain.Facts
 	if l.record == "" {
 		return facts, nil
 	}
-	return facts, writeFacts(l.record, facts)
+	return facts, writeAll(l.record, []*explain.Facts{facts})
 }
 
 // asUsage converts an error about the name or type to a usage error.
@@ -144,6 +147,7 @@ func (l *reportCommand) loadRecording(cmd *cobra.Command, args []string) (*expla
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.replay, err)
 	}
+	// A recording of scan lacks the answers that compare needs: its report would say nothing about resolvers.
 	if facts.Kind != l.kind {
 		return nil, cli.Fail(fmt.Sprintf("nameplane %s --replay %s", facts.Kind, l.replay),
 			"%s is a recording of %q, not of %q", l.replay, facts.Kind, l.kind)
@@ -156,14 +160,17 @@ func (l *reportCommand) loadRecording(cmd *cobra.Command, args []string) (*expla
 	return facts, nil
 }
 
-// writeFacts writes a recording atomically.
-func writeFacts(path string, facts *explain.Facts) error {
+// writeAll writes a recording atomically.
+func writeAll(path string, all []*explain.Facts) error {
+	// The temporary file is in the same directory, because a rename does not work across file systems.
 	f, err := os.CreateTemp(filepath.Dir(path), ".record-*")
 	if err != nil {
 		return err
 	}
-	err = errors.Join(gather.Save(f, facts), f.Close())
-	if err == nil {
+	for _, facts := range all {
+		err = errors.Join(err, gather.Save(f, facts))
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
@@ -178,6 +185,7 @@ func (l *reportCommand) show(w io.Writer, r *report.Report) error {
 		_, err := fmt.Fprintln(w, cli.Printable(r.Summary))
 		return err
 	}
+	// https://no-color.org: the variable counts if it is set, whatever its value.
 	_, plain := os.LookupEnv("NO_COLOR")
 	err := r.Write(w, l.out, report.TextOptions{Color: cli.IsTerminal(w) && !plain, All: l.all})
 	if errors.Is(err, report.ErrNoPlan) {
@@ -191,6 +199,7 @@ func (l *reportCommand) show(w io.Writer, r *report.Report) error {
 // splitTypes separates the name from the types, in any order, as dig does.
 func splitTypes(cmd *cobra.Command, args []string) (input string, types []rr.Type, err error) {
 	for _, a := range args {
+		// A top-level domain can have the name of a type, such as "mx". Write it with its dot: "mx.".
 		if t, err := rr.ParseType(a); err == nil && !strings.Contains(a, ".") {
 			types = append(types, t)
 			continue
@@ -217,6 +226,7 @@ func newProgressLine(w io.Writer, quiet bool) *progressLine {
 	return &progressLine{w: w, enabled: !quiet && cli.IsTerminal(w)}
 }
 
+// show writes only on a terminal: in a log, each update would stay.
 func (s *progressLine) show(e gather.Event) {
 	if !s.enabled {
 		return
@@ -226,6 +236,7 @@ func (s *progressLine) show(e gather.Event) {
 		text += fmt.Sprintf(", %d of %d", e.Done, e.Total)
 	}
 	s.shown = true
+	// Names come from the servers that are scanned. Printable removes control sequences for the terminal.
 	fmt.Fprintf(s.w, "\r%s: %d queries %s\x1b[K", cli.Printable(text), e.Queries, cli.Printable(e.Subject))
 }
 

@@ -23,9 +23,11 @@ const labDir = "lab"
 type sourceFlags struct {
 	source.Config
 	ipv4Only, ipv6Only bool
+	private            bool
 	timeout            time.Duration
 	expect             []string // TYPE=DATA
 	planNS             []string
+	dkim               []string
 	change             bool
 	ecs                string
 	local              bool
@@ -39,8 +41,9 @@ func (s *sourceFlags) addFlags(c *cobra.Command) {
 	f.StringVar(&s.Hints, "hints", "",
 		"start at the root servers in this `FILE`: each line has a name and its addresses")
 	f.StringVar(&s.Anchors, "anchors", "",
-		"trust the DS or DNSKEY records in this `FILE` instead of the keys of the public root")
+		"trust the DS or DNSKEY records in this `FILE` instead of the public keys; \"none\": the root is not signed")
 	f.BoolVar(&s.NoRegistry, "no-registry", false, "do not query registries (RDAP and WHOIS)")
+	f.BoolVar(&s.private, "private", false, "accept private addresses: the name is in an internal name space")
 	f.BoolVarP(&s.ipv4Only, "ipv4", "4", false, "query over IPv4 only")
 	f.BoolVarP(&s.ipv6Only, "ipv6", "6", false, "query over IPv6 only")
 	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "stop after this `TIME` and report what is known")
@@ -67,6 +70,7 @@ func (s *sourceFlags) addCacheFlags(c *cobra.Command) {
 
 func addLabFlag(c *cobra.Command, dir *string) {
 	c.Flags().StringVar(dir, "lab", "", "query the lab that \"nameplane lab up\" runs in this `DIR`")
+	// With NoOptDefVal, --lab needs no value. A directory must then follow an equals sign: --lab=DIR.
 	c.Flags().Lookup("lab").NoOptDefVal = labDir
 }
 
@@ -80,9 +84,11 @@ func (s *sourceFlags) gatherer(cmd *cobra.Command) (*gather.Gatherer, error) {
 	if s.ipv4Only && s.ipv6Only {
 		return nil, cli.Usage(cmd, "--ipv4 and --ipv6 cannot be used together")
 	}
+	// Queries with --lab must never leave the machine. Other root servers could be on the internet.
 	if s.Lab != "" && (s.Hints != "" || s.Anchors != "") {
 		return nil, cli.Usage(cmd, "--hints and --anchors cannot be used with --lab, which has its own root and keys")
 	}
+	// No limit is not possible: a domain with many silent servers would keep the scan busy for minutes.
 	if s.timeout <= 0 {
 		return nil, cli.Usage(cmd, "--timeout %s: must be more than 0", s.timeout)
 	}
@@ -96,6 +102,10 @@ func (s *sourceFlags) gatherer(cmd *cobra.Command) (*gather.Gatherer, error) {
 // options parses the flags into o.
 func (s *sourceFlags) options(cmd *cobra.Command, o *gather.Options) (err error) {
 	o.MaxTime, o.IPv4Only, o.IPv6Only, o.Force, o.Change = s.timeout, s.ipv4Only, s.ipv6Only, s.force, s.change
+	o.Private, o.DKIM = s.private, s.dkim
+	if err := explain.CheckSelectors(s.dkim); err != nil {
+		return cli.Usage(cmd, "--dkim: %s", err)
+	}
 	for _, text := range s.expect {
 		set, err := explain.ParseExpect(text)
 		if err != nil {

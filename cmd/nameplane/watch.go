@@ -61,6 +61,7 @@ func newWatchCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&v.until, "until", "safe", "state to wait for: safe or authoritative")
+	// Thirty seconds: most TTLs are minutes or longer, so more frequent scans would only load foreign servers.
 	f.DurationVar(&v.every, "every", 30*time.Second, "scan again after this `TIME`, at least 5s")
 	f.DurationVar(&v.deadline, "deadline", time.Hour, "give up after this `TIME`")
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "print only the last line")
@@ -79,6 +80,7 @@ func (v *watcher) run(cmd *cobra.Command, args []string) error {
 	if v.until != "safe" && v.until != "authoritative" {
 		return cli.Usage(cmd, "--until %s: must be safe or authoritative", v.until)
 	}
+	// The lab is local, so tests and tutorials may scan more often.
 	if v.every < 5*time.Second && v.source.Lab == "" {
 		return cli.Usage(cmd, "--every %s: must be at least 5s, to limit the load on public servers", v.every)
 	}
@@ -95,6 +97,7 @@ func (v *watcher) run(cmd *cobra.Command, args []string) error {
 // configure sets the options of a scan for a user who waits for a change.
 func (v *watcher) configure(g *gather.Gatherer) {
 	g.Options.NoSimilar = true // no suggestions for similar names: the name may not exist yet
+	// Change makes safeat assume that caches may still hold what the records were before.
 	g.Options.Change = true
 	g.Options.Await = true
 }
@@ -111,6 +114,7 @@ func (v *watcher) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathe
 		if err != nil {
 			return asUsage(cmd, err)
 		}
+		// Remember what earlier scans saw: an old answer that one scan missed may still be in that cache.
 		g.Options.Past = explain.Remember(g.Options.Past, explain.PastOf(facts))
 		r = report.Make(facts, check.Run(facts))
 		state, ok := v.reached(facts, r)
@@ -133,6 +137,7 @@ func (v *watcher) watch(ctx context.Context, cmd *cobra.Command, g *gather.Gathe
 
 // pause returns the time until the next scan: v.every, or less if the name can be safe earlier.
 func (v *watcher) pause(r *report.Report) time.Duration {
+	// One second more than the end of the last TTL: caches count whole seconds.
 	if left := time.Until(r.SafeAt); !r.SafeAt.IsZero() && left > 0 && left < v.every {
 		return max(left+time.Second, time.Second)
 	}
@@ -141,6 +146,7 @@ func (v *watcher) pause(r *report.Report) time.Duration {
 
 // reached describes the state of the name, and reports whether it is the state of --until.
 func (v *watcher) reached(f *explain.Facts, r *report.Report) (string, bool) {
+	// Authoritative servers come first. A resolver cannot have what they do not serve.
 	if missing := explain.Missing(f); missing != "" {
 		return "not yet on the authoritative servers: " + missing, false
 	}
@@ -151,6 +157,7 @@ func (v *watcher) reached(f *explain.Facts, r *report.Report) (string, bool) {
 	switch {
 	case len(old) > 0:
 		return fmt.Sprintf("older answers: %s; %s", strings.Join(old, ", "), safeTime(r)), false
+	// A resolver that fails may still have the old answer, and would give it when it recovers (RFC 8767).
 	case len(failing) > 0:
 		return fmt.Sprintf("no older answers, but resolvers fail: %s", strings.Join(failing, ", ")), false
 	case r.Safe == nil || time.Now().Before(r.SafeAt):
@@ -180,9 +187,11 @@ func inState(r *report.Report, states ...safeat.State) (out []string) {
 
 // stopError returns the error of a watch that ended before the name reached the state. r is the last report, or nil.
 func (v *watcher) stopError(cmd *cobra.Command, r *report.Report) error {
+	// No report: nothing is known, so the status is unknown and not failure.
 	if r == nil {
 		return &cli.Failure{Code: cli.ExitUnknown, Text: "the deadline passed before the first scan was complete"}
 	}
+	// Ctrl-C ends the context of the command; the deadline ends only the context of the watch.
 	if cmd.Context().Err() != nil {
 		return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted; not " + v.until + " at the last scan"}
 	}

@@ -19,7 +19,7 @@ const (
 	Divided   Manner = "divided"  // servers of one zone have different records
 	Computed  Manner = "computed" // servers with the same serial have different addresses: each computes its own answer
 	ByNetwork Manner = "by place" // a server answers by client network (EDNS Client Subnet)
-	Rotating  Manner = "rotating" // a server returns parts of a larger set in rotation
+	Rotating  Manner = "rotating" // one server returned different parts of a larger set to repeated queries
 )
 
 // Difference is how the answers of a zone's servers to one question differ.
@@ -96,8 +96,8 @@ func classifyDenials(answers []Answer) []Answer {
 	return answers
 }
 
-// differ returns the differences between the answers to one question. Rotation and answers by client network are found
-// first. What they do not explain is Divided or Computed.
+// differ returns the differences between the answers to one question. It first tests for rotation and for answers by
+// client network. Any other difference is Divided or Computed.
 func differ(answers []Answer) (out []Difference) {
 	plain := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return a.Subnet.IsValid() })
 	rotating := slices.ContainsFunc(answers, rotates)
@@ -114,11 +114,13 @@ func differ(answers []Answer) (out []Difference) {
 	case len(groups) < 2:
 		return out
 	case someDeny(groups), rotating && outsidePool(plain):
+	case rotating && stuck(plain):
+		if computable(plain[0].Question.Type) {
+			manner = Computed
+		}
 	case rotating || byNetwork:
 		return out
 	case !oneVersion(groups):
-	case overlap(groups):
-		manner = Rotating
 	case computable(plain[0].Question.Type):
 		manner = Computed
 	}
@@ -189,6 +191,26 @@ func outsidePool(answers []Answer) bool {
 	})
 }
 
+// manySamples is the number of equal replies that show that a server does not rotate. One that selects one of two
+// addresses at random gives six equal replies in 3 % of all cases.
+const manySamples = 6
+
+// stuck reports whether a server always gives the same part of the records that the others return in rotation.
+func stuck(answers []Answer) bool {
+	pool := 0
+	for _, a := range answers {
+		if rotates(a) {
+			pool = max(pool, len(a.data()))
+			for _, sets := range a.Others {
+				pool = max(pool, len(dataFor(a.Question, sets)))
+			}
+		}
+	}
+	return slices.ContainsFunc(answers, func(a Answer) bool {
+		return !rotates(a) && len(a.Evidence) >= manySamples && len(a.data()) > 0 && len(a.data()) <= pool
+	})
+}
+
 // someDeny reports whether some servers deny the records and others have them.
 func someDeny(groups []Group) bool {
 	return slices.ContainsFunc(groups, func(g Group) bool { return g.Class != groups[0].Class })
@@ -199,19 +221,6 @@ func oneVersion(groups []Group) bool {
 	return !slices.ContainsFunc(groups, func(g Group) bool {
 		return len(g.Serials) != 1 || g.Serials[0] == 0 || g.Serials[0] != groups[0].Serials[0] || g.Class != iterate.Answer
 	})
-}
-
-// overlap reports whether every two groups share a record, as parts of one larger set do. With the same serial, a
-// record that a server leaves out still exists.
-func overlap(groups []Group) bool {
-	for i, g := range groups {
-		for _, h := range groups[i+1:] {
-			if !slices.ContainsFunc(g.Data, func(d string) bool { return slices.Contains(h.Data, d) }) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // group collects the servers that give the same answer. The answer of most servers comes first.

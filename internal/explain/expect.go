@@ -3,6 +3,7 @@ package explain
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/nameplane/nameplane/internal/rr"
@@ -33,6 +34,27 @@ func ParseExpect(text string) (Set, error) {
 	set.Data = []string{rr.DataText(set.Type, rr.DataKey(set.Type, parsed))}
 	return set, nil
 }
+
+// MaxSelectors limits the DKIM selectors of a scan.
+const MaxSelectors = 8
+
+// CheckSelectors checks DKIM selectors. A selector is one or more labels of letters, digits, hyphens and underscores
+// (RFC 6376 §3.1).
+func CheckSelectors(all []string) error {
+	if len(all) > MaxSelectors {
+		return fmt.Errorf("%d selectors are too many; at most %d are allowed", len(all), MaxSelectors)
+	}
+	for _, s := range all {
+		if !selector.MatchString(s) || len(s) > maxSelector {
+			return fmt.Errorf("%q is not a DKIM selector; give the part before \"._domainkey\"", s)
+		}
+	}
+	return nil
+}
+
+var selector = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*$`)
+
+const maxSelector = 128
 
 // quoted returns text as the quoted strings of a TXT record, each at most 255 bytes long (RFC 1035 §3.3).
 func quoted(text string) string {

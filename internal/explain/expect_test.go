@@ -7,6 +7,20 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
+func TestCheckSelectors(t *testing.T) {
+	for _, good := range [][]string{nil, {"s1"}, {"a.b-c", "2026_x"}, strings.Split("a b c d e f g h", " ")} {
+		if err := explain.CheckSelectors(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range [][]string{{""}, {"a", "b."}, {"a b"}, {"a..b"}, {"*"}, {strings.Repeat("x", 64)},
+		{"s1._domainkey."}, {strings.Repeat("x.", 64) + "x"}, make([]string, explain.MaxSelectors+1)} {
+		if err := explain.CheckSelectors(bad); err == nil {
+			t.Errorf("%q: want an error", bad)
+		}
+	}
+}
+
 func TestParseExpect(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for text, want := range map[string]string{

@@ -18,6 +18,8 @@ const (
 	Scan    Kind = "scan"    // a domain: registration, nameservers, SOA
 	Analyze Kind = "analyze" // a name: from the root, every server at every level
 	Compare Kind = "compare" // a name: the authority against recursive resolvers
+
+	KindService Kind = "service" // a hostname: Kubernetes objects, records, certificates and pages
 )
 
 // Fact is a yes or no that may not be known.

@@ -29,7 +29,8 @@ type Facts struct {
 
 	// Domain is the registrable domain, one label below its public suffix; zero if Name is itself a public suffix.
 	Domain dnsname.Name `json:"domain"`
-	// Owner is the same by the private suffixes, such as github.io: the customer's part of the name.
+	// Owner is one label below the public or private suffix of Name. A private suffix, such as github.io, is a domain
+	// below which a company gives names to its customers.
 	Owner dnsname.Name `json:"owner,omitzero"`
 	Zone  dnsname.Name `json:"zone,omitzero"` // the zone that contains the name; zero if it was not found
 	// Registrations are those of Domain, and of the domains of its nameservers and alias targets.
@@ -50,6 +51,8 @@ type Facts struct {
 	Secure  []secure.Result `json:"-"`                 // the DNSSEC result for each queried type; set by Validate
 	Near    []Near          `json:"near,omitempty"`    // similar names that exist, if this one does not
 	Caches  []Cache         `json:"caches,omitempty"`
+	Mail    []Lookup        `json:"mail,omitempty"` // records of mail and CAA at Zone, and what they refer to
+	Service *Service        `json:"service,omitempty"`
 
 	Expect    []Set              `json:"expect,omitempty"`    // records that the user expects
 	PlanNS    []dnsname.Name     `json:"planNS,omitempty"`    // nameservers that the user plans to change to
@@ -77,6 +80,7 @@ type Vantage struct {
 	Intercepted Probe         `json:"intercepted,omitzero"` // a device on the network path answers for every address
 	Skew        time.Duration `json:"skew,omitempty"`       // how far the clock is ahead of the servers' clocks
 	SkewKnown   bool          `json:"skewKnown,omitempty"`
+	Private     bool          `json:"private,omitempty"` // the name space is internal: private addresses are right
 	// prefixes of the operator's own translators, whose addresses count as the IPv4 addresses inside
 	NAT64 []netip.Prefix `json:"nat64,omitempty"`
 }
@@ -158,6 +162,16 @@ type Answer struct {
 	Others   [][]Set          `json:"others,omitempty"` // different answers to repeated queries
 	SOA      *SOA             `json:"soa,omitempty"`    // the SOA record of a negative answer
 	Serial   uint32           `json:"serial,omitempty"` // the serial of the zone at this server
+	Evidence []int            `json:"evidence,omitempty"`
+}
+
+// Lookup is the result of looking up one question at a server that has the answer, following aliases.
+type Lookup struct {
+	Question iterate.Question `json:"question"`
+	Result   iterate.Class    `json:"result"`         // answer, nodata, nxdomain, unknown
+	Alias    dnsname.Name     `json:"alias,omitzero"` // target of the first alias
+	TTL      uint32           `json:"ttl,omitempty"`  // the lowest TTL of the records
+	Data     []string         `json:"data,omitempty"` // in presentation form, sorted
 	Evidence []int            `json:"evidence,omitempty"`
 }
 

@@ -46,6 +46,11 @@ func try(t *testing.T, g *gather.Gatherer, d lab.Domain) map[string]explain.Seve
 	t.Helper()
 	words := strings.Fields(d.Try)
 	g.Options.Change = slices.Contains(words, "--change")
+	g.Options.Private = slices.Contains(words, "--private")
+	g.Options.DKIM = nil
+	if at := slices.Index(words, "--dkim"); at >= 0 {
+		g.Options.DKIM = strings.Split(words[at+1], ",")
+	}
 	var types []rr.Type
 	for _, w := range words[3:] {
 		if typ, err := rr.ParseType(w); err == nil {

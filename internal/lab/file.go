@@ -21,8 +21,8 @@ const fileName = "lab.json"
 type record struct {
 	Version   int                   `json:"version"`
 	Process   int                   `json:"process"`
-	Addrs     map[string]string     `json:"places"` // loopback addresses by public address
-	Hosts     map[string]netip.Addr `json:"hosts"`  // addresses of registries by name
+	Addrs     map[string]string     `json:"addresses"` // loopback addresses by public address
+	Hosts     map[string]netip.Addr `json:"hosts"`     // addresses of registries by name
 	Authority string                `json:"authority"`
 	Hints     []iterate.Host        `json:"hints"`
 	Anchor    string                `json:"anchor"`
@@ -31,7 +31,7 @@ type record struct {
 }
 
 // recordVersion changes when older programs cannot read the file any longer.
-const recordVersion = 1
+const recordVersion = 2
 
 // ErrNoLab reports that no lab is running in a folder.
 var ErrNoLab = errors.New("no lab is running there")

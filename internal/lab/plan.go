@@ -145,7 +145,8 @@ func (p *plan) addResolver(s section) error {
 }
 
 // parents are the server groups of the top-level domains.
-var parents = map[string]string{"com.": "gtld", "net.": "gtld", "org.": "org", "test.": "nictest"}
+var parents = map[string]string{"com.": "gtld", "net.": "gtld", "org.": "org", "test.": "nictest",
+	"example.": "nicexample"}
 
 // addZone adds a healthy zone. Its lines may add faults.
 func (p *plan) addZone(s section) error {

@@ -166,6 +166,7 @@ func (c *Client) exchangeUDP(ctx context.Context, server Server, wire []byte) (*
 			// Ignore the records of a truncated reply (RFC 2181 §9). The last one may be incomplete.
 			return &dns.Msg{MsgHdr: dns.MsgHdr{Truncated: true}}, nil
 		}
+		NoteSize(ctx, n)
 		return unpack(buf[:n])
 	}
 }

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -46,6 +47,22 @@ func Match(query, reply []byte) error {
 		return ErrQuestion
 	}
 	return nil
+}
+
+// sizeKey is the key of a context for WithSize.
+type sizeKey struct{}
+
+// WithSize returns a context for Exchange. Exchange sets *size to the number of bytes of the reply as the server sent
+// it. The reply itself does not have it, because packing it again may compress names differently.
+func WithSize(ctx context.Context, size *int) context.Context {
+	return context.WithValue(ctx, sizeKey{}, size)
+}
+
+// NoteSize sets the size of WithSize. Implementations of Exchanger call it.
+func NoteSize(ctx context.Context, size int) {
+	if s, ok := ctx.Value(sizeKey{}).(*int); ok {
+		*s = size
+	}
 }
 
 // unpack parses a reply. It rejects records with incomplete data, which the parser of the dns package accepts.

@@ -50,6 +50,7 @@ type waiter struct {
 	query []byte
 	done  chan struct{} // closed when reply or err is set
 	reply *dns.Msg
+	size  int // bytes of the reply
 	err   error
 	wrong error // ErrQuestion: its ID with another question; ErrID: its question with another ID
 }
@@ -205,6 +206,7 @@ func (s *stream) read(conn net.Conn) error {
 	}
 	delete(s.waiting, id)
 	s.matched++
+	w.size = len(wire)
 	w.reply, w.err = unpack(wire)
 	close(w.done)
 	return nil
@@ -264,6 +266,7 @@ func (s *stream) exchange(ctx context.Context, wire []byte) (*dns.Msg, error) {
 	}
 	select {
 	case <-w.done:
+		NoteSize(ctx, w.size)
 		return w.reply, w.err
 	case <-ctx.Done():
 		return nil, errors.Join(ctx.Err(), s.forget(w, before, ctx.Err()))

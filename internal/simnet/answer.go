@@ -107,6 +107,9 @@ func (s *Server) setLocked(q *query, k key) []dns.RR {
 		return []dns.RR{soa}
 	}
 	if key := s.signers[k.name]; key != nil && k.typ == dns.TypeDNSKEY {
+		if key.extra != nil {
+			return []dns.RR{key.public, key.extra}
+		}
 		return []dns.RR{key.public}
 	}
 	if s.existsLocked(k.name) {
@@ -181,7 +184,11 @@ func (s *Server) addLocked(q *query, k key, set []dns.RR) {
 	if s.behavior.rotate {
 		first = q.nth % len(set)
 	}
-	ttls := s.behavior.ttls[k]
+	ttls, part := s.behavior.ttls[k], s.behavior.parts[k]
+	if part > 0 {
+		set = slices.Concat(set[q.nth%len(set):], set[:q.nth%len(set)])[:min(part, len(set))]
+		first = 0
+	}
 	for i := range set {
 		rec := dns.Copy(set[(first+i)%len(set)])
 		if len(ttls) > 0 {

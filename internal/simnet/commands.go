@@ -53,6 +53,18 @@ func (s *Server) parseTTLs(args []string) (command, error) {
 	return func(s *Server) { s.behavior.ttls[k] = ttls }, err
 }
 
+func (s *Server) parsePart(args []string) (command, error) {
+	k, err := parseKey(args[:2])
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("%q is not a number of records", args[2])
+	}
+	return func(s *Server) { s.behavior.parts[k] = n }, nil
+}
+
 // parseAll parses arguments of the same kind.
 func parseAll[T any](args []string, parse func(string) (T, error)) (all []T, err error) {
 	for _, a := range args {
@@ -83,7 +95,13 @@ func (s *Server) parseSign(args []string) (command, error) {
 	}
 	k := newSigner(zone, name)
 	for _, word := range args[1:] {
-		switch {
+		switch extra, has := strings.CutPrefix(word, "extra="); {
+		case has:
+			k.extra = newSigner(zone, extra).public
+		case strings.HasPrefix(word, "nsec3"):
+			if k.nsec3, err = parseNSEC3(word); err != nil {
+				return nil, err
+			}
 		case word == "expired":
 			k.begins, k.ends = -2*signedDays, -24*time.Hour
 		case word == "early":
@@ -92,6 +110,8 @@ func (s *Server) parseSign(args []string) (command, error) {
 			k.broken = true
 		case word == "noproof":
 			k.noProof = true
+		case word == "bareproof":
+			k.bare = true
 		case !strings.HasPrefix(word, "key="):
 			return nil, fmt.Errorf("%q is not an option of sign", word)
 		}
@@ -112,6 +132,23 @@ func (s *Server) parseDS(args []string) (command, error) {
 	k := key{zone, dns.TypeDS}
 	return func(s *Server) { s.putLocked(k, append(slices.Clone(s.sets[k]), ds)) }, nil
 }
+
+// parseCDS parses ZONE TTL [NAME]: both records with which a zone asks its parent for the DS of a key.
+func (s *Server) parseCDS(args []string) (command, error) {
+	zone, err := s.parseOwnZone(args[0])
+	if err != nil {
+		return nil, err
+	}
+	ttl, err := parseTTL(args[1])
+	cds, key := newSigner(zone, strings.Join(args[2:], "")).child(ttl)
+	return func(s *Server) {
+		for _, rec := range []dns.RR{cds, key} {
+			s.putLocked(keyOf(zone, rec), append(slices.Clone(s.sets[keyOf(zone, rec)]), rec))
+		}
+	}, err
+}
+
+func keyOf(owner dnsname.Name, rec dns.RR) key { return key{owner, rec.Header().Rrtype} }
 
 func (s *Server) parseLatency(args []string) (command, error) {
 	times, err := parseAll(args, time.ParseDuration)

@@ -17,7 +17,7 @@ const flipTTL = 300
 func (n *Net) Flip(name dnsname.Name, typ rr.Type, data []string) (int, error) {
 	var servers []*Server
 	deepest := -1
-	for _, addr := range n.addrs() {
+	for _, addr := range n.Addrs() {
 		s := n.find(addr)
 		switch labels := s.depth(name); {
 		case labels < 0 || labels < deepest:

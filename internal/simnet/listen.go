@@ -17,8 +17,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
-// Sockets serves the servers of a Net on real sockets: each on its own loopback address, with UDP and TCP on one
-// port. Queries between servers stay in memory.
+// Sockets serves the servers of a Net on real sockets: each on its own address, with UDP and TCP on one port. Queries
+// between servers stay in memory.
 type Sockets struct {
 	net       *Net
 	addrs     map[netip.AddrPort]netip.AddrPort
@@ -34,11 +34,24 @@ type endpoint struct {
 // Listen opens sockets for all servers that the Net has now, on 127.53.0.1 and the following addresses. With port 0
 // the system chooses a free port for each. Run serves them.
 func (n *Net) Listen(port uint16) (*Sockets, error) {
-	l := &Sockets{net: n, addrs: map[netip.AddrPort]netip.AddrPort{}, endpoints: map[netip.AddrPort]endpoint{}}
 	host := netip.AddrFrom4([4]byte{127, 53, 0, 0})
-	for _, addr := range n.addrs() {
+	return n.listen(func(netip.AddrPort) netip.AddrPort {
 		host = host.Next()
-		d, err := openEndpoint(host, port)
+		return netip.AddrPortFrom(host, port)
+	})
+}
+
+// ListenPublic is like Listen, but opens the addresses of the servers themselves. It is for a network namespace whose
+// loopback interface has them.
+func (n *Net) ListenPublic() (*Sockets, error) {
+	return n.listen(func(public netip.AddrPort) netip.AddrPort { return public })
+}
+
+// listen opens sockets at the address that at returns for each server.
+func (n *Net) listen(at func(netip.AddrPort) netip.AddrPort) (*Sockets, error) {
+	l := &Sockets{net: n, addrs: map[netip.AddrPort]netip.AddrPort{}, endpoints: map[netip.AddrPort]endpoint{}}
+	for _, addr := range n.Addrs() {
+		d, err := openEndpoint(at(addr))
 		if err != nil {
 			l.close()
 			return nil, fmt.Errorf("listen for %v: %w", addr, err)
@@ -48,8 +61,8 @@ func (n *Net) Listen(port uint16) (*Sockets, error) {
 	return l, nil
 }
 
-// addrs returns the addresses of all servers, in order.
-func (n *Net) addrs() []netip.AddrPort {
+// Addrs returns the addresses of all servers, in order.
+func (n *Net) Addrs() []netip.AddrPort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(n.servers), netip.AddrPort.Compare)
@@ -58,24 +71,24 @@ func (n *Net) addrs() []netip.AddrPort {
 // portTries is the number of retries if a port is free for TCP but not for UDP.
 const portTries = 20
 
-func openEndpoint(host netip.Addr, port uint16) (endpoint, error) {
+func openEndpoint(at netip.AddrPort) (endpoint, error) {
 	for try := 0; ; try++ {
-		tcp, err := net.Listen("tcp4", netip.AddrPortFrom(host, port).String())
+		tcp, err := net.Listen("tcp", at.String())
 		if err != nil {
 			return endpoint{}, err
 		}
-		udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(tcp.Addr().(*net.TCPAddr).AddrPort()))
+		udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(tcp.Addr().(*net.TCPAddr).AddrPort()))
 		if err == nil {
 			return endpoint{udp, tcp}, nil
 		}
 		tcp.Close()
-		if port != 0 || try == portTries {
+		if at.Port() != 0 || try == portTries {
 			return endpoint{}, err
 		}
 	}
 }
 
-// Addrs returns the loopback address of each server of the Net.
+// Addrs returns the address of the sockets of each server of the Net.
 func (l *Sockets) Addrs() map[netip.AddrPort]netip.AddrPort { return l.addrs }
 
 // Run serves until ctx ends. Then it closes the sockets.

@@ -39,9 +39,13 @@ func (s *Server) script(text string) error {
 //	serial ZONE NUMBER                set the serial of a zone
 //	view NET OWNER TTL TYPE DATA[...] use these records for clients of a network
 //	ttls OWNER TYPE TTL...            send the records with these TTLs in turn
+//	part OWNER TYPE NUMBER            send only this number of the records, in rotation
 //	sign ZONE [WORD...]               sign the zone: with key=NAME, with expired, early or broken signatures,
-//	                                  or without proofs (noproof); or add the signatures as records
+//	                                  without proofs (noproof), or with proofs and CDS records that are not signed
+//	                                  (bareproof), with NSEC3 (nsec3 or nsec3=ITERATIONS,SALT), or with a second key
+//	                                  that signs nothing (extra=NAME); or add the signatures as records
 //	ds ZONE TTL [NAME]                add the DS record of a signed zone below
+//	cds ZONE TTL [NAME]               add CDS and CDNSKEY records for a key of a signed zone
 //
 // Commands for resolvers:
 //
@@ -138,8 +142,10 @@ var verbs = map[string]verb{
 	"serial":  {2, 2, (*Server).parseSerial},
 	"view":    {5, anyNumber, (*Server).parseView},
 	"ttls":    {3, anyNumber, (*Server).parseTTLs},
+	"part":    {3, 3, (*Server).parsePart},
 	"sign":    {1, anyNumber, (*Server).parseSign},
 	"ds":      {2, 3, (*Server).parseDS},
+	"cds":     {2, 3, (*Server).parseCDS},
 	"forward": {2, 2, (*Server).parseForward},
 
 	"resolve": {1, anyNumber, (*Server).parseResolve},

@@ -55,7 +55,8 @@ type behavior struct {
 	source           netip.AddrPort // source address of replies over UDP, if not its own
 	deaf             []netip.Prefix // clients that get no reply
 	ttls             map[key][]uint32
-	faults           []fault // the last matching fault counts
+	parts            map[key]int // how many records of a set it sends, in rotation; 0: all
+	faults           []fault     // the last matching fault counts
 }
 
 type key struct {
@@ -73,7 +74,7 @@ func newServer(n *Net, addr netip.AddrPort) *Server {
 	return &Server{net: n, addr: addr, zones: map[dnsname.Name]*dns.SOA{}, sets: map[key][]dns.RR{},
 		names: map[dnsname.Name]int{}, signers: map[dnsname.Name]*signer{}, routes: map[dnsname.Name]netip.AddrPort{},
 		cache: map[key]entry{}, asked: map[key]int{},
-		behavior: behavior{ttls: map[key][]uint32{}}}
+		behavior: behavior{ttls: map[key][]uint32{}, parts: map[key]int{}}}
 }
 
 // speaks reports whether the server accepts a transport.

@@ -20,8 +20,11 @@ type signer struct {
 	public  *dns.DNSKEY
 	begins  time.Duration // start of the validity of signatures, relative to now
 	ends    time.Duration
-	broken  bool // signatures are invalid, except that of the key
-	noProof bool // omits NSEC records
+	broken  bool        // signatures are invalid, except that of the key
+	noProof bool        // omits NSEC records
+	bare    bool        // does not sign NSEC, NSEC3, CDS and CDNSKEY records
+	nsec3   *nsec3      // nil: NSEC
+	extra   *dns.DNSKEY // a key that signs nothing; nil: none
 }
 
 const (
@@ -46,6 +49,13 @@ func newSigner(zone dnsname.Name, name string) *signer {
 // Anchor returns the DS record of a zone that servers sign with `sign ZONE`, as text. For the root it is the trust
 // anchor.
 func Anchor(zone dnsname.Name) string { return newSigner(zone, "").ds(keyTTL).String() }
+
+// child returns the CDS and the CDNSKEY record, with which the zone asks for its DS (RFC 7344).
+func (k *signer) child(ttl uint32) (*dns.CDS, *dns.CDNSKEY) {
+	cds, key := k.ds(ttl).ToCDS(), k.public.ToCDNSKEY()
+	cds.Hdr.Ttl, key.Hdr.Ttl = ttl, ttl
+	return cds, key
+}
 
 // ds returns the DS record for the parent.
 func (k *signer) ds(ttl uint32) *dns.DS {
@@ -120,7 +130,8 @@ func (s *Server) signaturesLocked(q *query, set []dns.RR) (out []dns.RR) {
 	}
 	zone := s.signingLocked(name, typ)
 	k := s.signers[zone]
-	if len(out) > 0 || k == nil || typ == dns.TypeRRSIG || typ == dns.TypeNS && name != zone {
+	if len(out) > 0 || k == nil || typ == dns.TypeRRSIG || typ == dns.TypeNS && name != zone ||
+		k.bare && slices.Contains([]uint16{dns.TypeNSEC, dns.TypeNSEC3, dns.TypeCDS, dns.TypeCDNSKEY}, typ) {
 		return out
 	}
 	sig, err := k.sign(copies(set, func(h *dns.RR_Header) { h.Name = at.String() }))
@@ -131,10 +142,12 @@ func (s *Server) signaturesLocked(q *query, set []dns.RR) (out []dns.RR) {
 	return []dns.RR{sig}
 }
 
-// signingLocked returns the zone that signs a set. DS records are signed by the parent.
+// signingLocked returns the zone that signs a set. DS records are signed by the parent, if this server has it.
 func (s *Server) signingLocked(name dnsname.Name, typ uint16) dnsname.Name {
 	if typ == dns.TypeDS && !name.IsRoot() {
-		return s.apexLocked(name.Parent())
+		if above := s.apexLocked(name.Parent()); !above.IsZero() {
+			return above
+		}
 	}
 	return s.apexLocked(name)
 }
@@ -181,6 +194,8 @@ func (s *Server) lastLocked(q *query) dnsname.Name {
 func (s *Server) denyLocked(zone, name dnsname.Name) []dns.RR {
 	if k := s.signers[zone]; k == nil || k.noProof {
 		return s.storedNSECLocked(zone, name)
+	} else if k.nsec3 != nil {
+		return s.denyHashedLocked(zone, name, k.nsec3)
 	}
 	owners := s.ownersLocked(zone)
 	at, found := slices.BinarySearchFunc(owners, name, dnsname.Name.Compare)

@@ -143,3 +143,19 @@ func TestNoProof(t *testing.T) {
 		}
 	})
 }
+
+// TestDSAtChild checks that a server without the parent zone denies DS records from the zone itself.
+func TestDSAtChild(t *testing.T) {
+	for name, want := range map[string]string{
+		"example.net.":     "NOERROR+aa, / example.net. 60 SOA 1",
+		"www.example.net.": "NOERROR+aa, www.example.net. 60 CNAME example.net., / example.net. 60 SOA 1",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			net := simnet.New(1)
+			net.MustServer(authority, "zone example.net.\nwww.example.net. 60 CNAME example.net.")
+			if got := askWith(t, net, authority, queryOptions{}, name, "DS"); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}

@@ -183,6 +183,7 @@ func (n *Net) once(ctx context.Context, via path, query *dns.Msg) (*dns.Msg, err
 		<-ctx.Done()
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), no)
 	}
+	resolve.NoteSize(ctx, p.msg.Len())
 	return p.msg, nil
 }
 

@@ -131,6 +131,18 @@ func (t Table) Ends(a netip.Addr) []netip.Addr {
 	return nil
 }
 
+// Tunnel returns "6to4" or "Teredo" for an address of these tunnels to IPv4, otherwise "". Most relays are gone: RFC
+// 7526 withdrew those of 6to4.
+func Tunnel(a netip.Addr) string {
+	switch {
+	case sixToFour.Contains(a):
+		return "6to4"
+	case teredo.Contains(a):
+		return "Teredo"
+	}
+	return ""
+}
+
 // nat64Lengths are the lengths of prefixes that translators may have (RFC 6052 section 2.2).
 var nat64Lengths = []int{32, 40, 48, 56, 64, 96}
 

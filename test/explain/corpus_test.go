@@ -29,8 +29,32 @@ var (
 	first   = flag.Int("first", 1, "seed of the first tree")
 )
 
-// scan builds a tree, and runs scan, analyze and compare on it. It returns the failed checks.
-func scan(t *testing.T, tree *trees.Tree) (failed []explain.Finding, queries map[explain.Kind]int) {
+// result is what one command finds.
+type result struct {
+	kind   explain.Kind
+	failed []explain.Finding
+}
+
+// has reports whether a check failed. A finding that the twin has too, with the same severity, does not count.
+func (r result) has(id string, twin result) bool {
+	return slices.ContainsFunc(r.failed, func(f explain.Finding) bool {
+		return f.ID == id && !slices.ContainsFunc(twin.failed, func(o explain.Finding) bool {
+			return o.ID == id && o.Severity == f.Severity
+		})
+	})
+}
+
+// worst returns the worst severity.
+func (r result) worst() explain.Severity {
+	if len(r.failed) == 0 {
+		return explain.Info
+	}
+	return r.failed[0].Severity
+}
+
+// commands builds a tree, and runs scan, analyze and compare on it, and scan on the name too, which is not a zone. It
+// returns the failed checks of each.
+func commands(t *testing.T, tree *trees.Tree) (results []result, queries map[explain.Kind]int) {
 	t.Helper()
 	queries = map[explain.Kind]int{}
 	synctest.Test(t, func(t *testing.T) {
@@ -39,6 +63,7 @@ func scan(t *testing.T, tree *trees.Tree) (failed []explain.Finding, queries map
 			t.Fatal(err)
 		}
 		g := gatherer(t, net)
+		g.Options.Private = tree.Private
 		for _, kind := range []explain.Kind{explain.Scan, explain.Analyze, explain.Compare} {
 			var f *explain.Facts
 			var err error
@@ -54,14 +79,30 @@ func scan(t *testing.T, tree *trees.Tree) (failed []explain.Finding, queries map
 				t.Fatalf("%s %s: %v", kind, tree.Name, err)
 			}
 			queries[kind] = f.Queries
-			for _, x := range check.Run(f) {
-				if x.Status == explain.Fail {
-					failed = append(failed, x)
-				}
-			}
+			results = append(results, result{kind, failures(f)})
 		}
+		f, err := g.Scan(t.Context(), tree.Name)
+		if err != nil {
+			t.Fatalf("scan %s: %v", tree.Name, err)
+		}
+		results = append(results, result{explain.Scan, failures(f)})
 	})
+	return results, queries
+}
+
+// scan returns the failed checks of all commands.
+func scan(t *testing.T, tree *trees.Tree) (failed []explain.Finding, queries map[explain.Kind]int) {
+	t.Helper()
+	results, queries := commands(t, tree)
+	for _, r := range results {
+		failed = append(failed, r.failed...)
+	}
 	return failed, queries
+}
+
+// failures returns the failed checks of facts, the worst first.
+func failures(f *explain.Facts) []explain.Finding {
+	return slices.DeleteFunc(check.Run(f), func(x explain.Finding) bool { return x.Status != explain.Fail })
 }
 
 func gatherer(t *testing.T, net *simnet.Net) *gather.Gatherer {
@@ -74,7 +115,7 @@ func gatherer(t *testing.T, net *simnet.Net) *gather.Gatherer {
 		Anchors: []secure.Anchor{anchor},
 		Hints: []iterate.Host{{Name: dnsname.MustParse("a.root-servers.net."),
 			Glue: []netip.Addr{netip.MustParseAddr("198.41.0.4")}}},
-		Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100}}
+		Options: gather.Options{Seed: 1, Vantage: "sim", Rate: 100, DKIM: []string{trees.Selector}}}
 	for i, a := range []string{"8.8.8.8", "1.1.1.1", "9.9.9.10"} {
 		g.Resolvers = append(g.Resolvers, resolvers.Resolver{ID: fmt.Sprintf("r%d", i), Operator: fmt.Sprintf("R%d", i),
 			Vote: true, V4: []netip.Addr{netip.MustParseAddr(a)}})
@@ -91,6 +132,67 @@ func TestHealthy(t *testing.T) {
 			if f.Severity.AtLeast(explain.Warning) {
 				t.Errorf("%s (seed %d): %s %s: %s", tree.Name, *first+seed, f.Severity, f.ID, f.Words)
 			}
+		}
+	}
+}
+
+// TestEachFault applies every fault alone to five trees. All five must be found, and the same trees without the fault
+// must not have the finding.
+func TestEachFault(t *testing.T) {
+	healthy := map[uint64][]result{} // of trees without faults, by seed
+	for _, fault := range trees.Faults {
+		t.Run(fault.Name, func(t *testing.T) {
+			variants := 0
+			for seed := uint64(1); variants < 5; seed++ {
+				if seed > 200 {
+					t.Fatalf("only %d of 200 trees can have it", variants)
+				}
+				tree := trees.Healthy(seed)
+				if !fault.Apply(tree) {
+					continue
+				}
+				variants++
+				compareTwins(t, fault, seed, tree, twinOf(t, fault, seed, healthy))
+			}
+		})
+	}
+}
+
+// twinOf returns the findings of the tree without the fault.
+func twinOf(t *testing.T, fault trees.Fault, seed uint64, known map[uint64][]result) []result {
+	t.Helper()
+	if out := known[seed]; out != nil && fault.Twin == nil {
+		return out
+	}
+	tree := trees.Healthy(seed)
+	if fault.Twin != nil {
+		fault.Twin(tree)
+		out, _ := commands(t, tree)
+		return out
+	}
+	known[seed], _ = commands(t, tree)
+	return known[seed]
+}
+
+// compareTwins compares the findings of a tree with those of the same tree without the fault.
+func compareTwins(t *testing.T, fault trees.Fault, seed uint64, tree *trees.Tree, healthy []result) {
+	t.Helper()
+	got, _ := commands(t, tree)
+	for _, id := range fault.Want {
+		found := slices.ContainsFunc([]int{0, 1, 2, 3}, func(i int) bool {
+			return got[i].has(id, healthy[i]) && (fault.By == "" || got[i].kind == fault.By)
+		})
+		if !found {
+			t.Errorf("seed %d: %s is not found", seed, id)
+		}
+	}
+	if worst := got[0].worst(); fault.Worst != "" && worst != fault.Worst {
+		t.Errorf("seed %d: the worst severity of scan %s is %s, want %s: %s", seed, tree.Domain, worst, fault.Worst,
+			got[0].failed[0].Words)
+	}
+	for _, r := range healthy {
+		if worst := r.worst(); worst.AtLeast(explain.Warning) {
+			t.Errorf("seed %d: without the fault, %s finds: %s %s", seed, r.kind, r.failed[0].ID, r.failed[0].Words)
 		}
 	}
 }

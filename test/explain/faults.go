@@ -5,15 +5,20 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/nameplane/nameplane/internal/explain"
 )
 
 // Fault is one fault of a tree, and the checks that must find it.
 type Fault struct {
 	Name    string
 	Want    []string           // checks that must fail
+	By      explain.Kind       // the command that must find it; empty: any
+	Worst   explain.Severity   // the worst severity that a scan of the domain finds; empty: any
 	Allowed []string           // checks that may fail as a consequence
 	Tags    []string           // parts of the tree that it changes: faults of one tree have no tag in common
 	Apply   func(t *Tree) bool // changes the tree; false: not possible in this tree
+	Twin    func(t *Tree) bool // a harmless change that is compared with the fault; nil: none
 }
 
 // last returns the server that gets the faults of servers. There are at least two servers, and the first stays good.
@@ -27,11 +32,53 @@ func onLastServer(lines ...string) func(*Tree) bool {
 	}
 }
 
+// onDomain returns a fault of the last server for one type at the apex.
+func onDomain(kind, typ string) func(*Tree) bool {
+	return func(t *Tree) bool { return onLastServer("fault " + kind + " " + t.Domain + " " + typ)(t) }
+}
+
+// onAll returns a fault of all servers for one type at the apex.
+func onAll(kind, typ string) func(*Tree) bool {
+	return func(t *Tree) bool {
+		for _, h := range t.hosts {
+			h.lines = append(h.lines, "fault "+kind+" "+t.Domain+" "+typ)
+		}
+		return true
+	}
+}
+
+// ifSigned returns a fault that is possible only in signed trees.
+func ifSigned(apply func(*Tree) bool) func(*Tree) bool {
+	return func(t *Tree) bool { return t.signed && apply(t) }
+}
+
+// ifUnsigned returns a fault that is possible only in trees that are not signed.
+func ifUnsigned(apply func(*Tree) bool) func(*Tree) bool {
+	return func(t *Tree) bool { return !t.signed && apply(t) }
+}
+
+// onTLD returns a fault that adds lines to the script of the second server of the top-level domain.
+func onTLD(lines ...string) func(*Tree) bool {
+	return func(t *Tree) bool {
+		t.atTLD = append(t.atTLD, lines...)
+		return true
+	}
+}
+
 // setParentNS changes the nameservers that the parent's servers list.
 func (t *Tree) setParentNS(ns []string) {
 	for i := range t.parent {
 		t.parent[i] = t.delegation(ns)
 	}
+}
+
+// sixth gives the nameservers IPv6 addresses, except for the first n.
+func (t *Tree) sixth(n int) bool {
+	for i, h := range t.hosts[n:] {
+		h.addr = fmt.Sprintf("2606:2800:20:%d::1", i)
+	}
+	t.setParentNS(t.childNS)
+	return true
 }
 
 // alias replaces the records of the name by an alias.
@@ -45,126 +92,19 @@ func (t *Tree) dropName() {
 	t.records = slices.DeleteFunc(t.records, func(l string) bool { return strings.HasPrefix(l, t.Name+" ") })
 }
 
+// rotating gives the name three addresses, of which each server sends one in rotation.
+func (t *Tree) rotating() bool {
+	t.dropName()
+	t.add("%s 300 A 93.184.99.5, 93.184.99.6, 93.184.99.7", t.Name)
+	for _, h := range t.hosts {
+		h.lines = append(h.lines, "part "+t.Name+" A 1")
+	}
+	return t.end == t.Name
+}
+
 // Faults lists all kinds of faults.
-var Faults = slices.Concat(serverFaults, delegationFaults, zoneFaults, nameFaults, secureFaults, cacheFaults)
-
-// serverFaults are faults of the last server.
-var serverFaults = []Fault{
-	{Name: "a server refuses", Want: []string{"DEL04"}, Allowed: []string{"SOA09"}, Tags: []string{"server"},
-		Apply: onLastServer("fault refused")},
-	{Name: "a server fails", Want: []string{"DEL04"}, Tags: []string{"server"}, Apply: onLastServer("fault servfail")},
-	{Name: "a server is not an authority", Want: []string{"DEL04"}, Tags: []string{"server"},
-		Apply: onLastServer("fault modest")},
-	{Name: "a server is silent", Want: []string{"DEL05"}, Tags: []string{"server"}, Apply: onLastServer("fault timeout")},
-	{Name: "a server refers to the root", Want: []string{"DEL07"}, Allowed: []string{"DEL04"}, Tags: []string{"server"},
-		Apply: onLastServer("fault lame")},
-	{Name: "no TCP", Want: []string{"DEL06"}, Tags: []string{"server"}, Apply: onLastServer("only udp")},
-	{Name: "open to recursion", Want: []string{"DEL15"}, Tags: []string{"server"},
-		Apply: onLastServer("resolve " + rootAddr)},
-	{Name: "open to transfers", Want: []string{"DEL16"}, Tags: []string{"server"}, Apply: onLastServer("transfers")},
-	{Name: "no EDNS", Want: []string{"SRV01"}, Allowed: []string{"SEC04", "SEC03", "SEC10"},
-		Tags: []string{"server", "dnssec"}, Apply: onLastServer("edns formerr")},
-	{Name: "unusual EDNS is dropped", Want: []string{"SRV01"}, Tags: []string{"server"},
-		Apply: onLastServer("edns brittle")},
-	{Name: "case is not echoed", Want: []string{"SRV03"}, Tags: []string{"server"}, Apply: onLastServer("folds")},
-	{Name: "unknown types are dropped", Want: []string{"SRV05"}, Allowed: []string{"DEL05"},
-		Tags: []string{"server", "dnssec"}, Apply: onLastServer("ignorant")},
-	{Name: "no SOA in negative answers", Want: []string{"SOA09"}, Tags: []string{"server", "dnssec"},
-		Apply: onLastServer("bare")},
-	{Name: "an empty name is denied", Want: []string{"NAM10"}, Tags: []string{"server", "name", "dnssec"},
-		Apply: func(t *Tree) bool {
-			t.Name = "x.ent." + t.Domain
-			t.add("%s %d A 93.184.99.1", t.Name, t.ttl)
-			for _, h := range t.hosts {
-				h.lines = append(h.lines, "hollow")
-			}
-			return !t.signed
-		}},
-}
-
-// delegationFaults are differences between parent and child, and bad nameservers.
-var delegationFaults = []Fault{
-	{Name: "the parent lists one more", Want: []string{"DEL03"}, Allowed: []string{"DEL04", "DEL05", "REG07"},
-		Tags: []string{"ns"}, Apply: func(t *Tree) bool {
-			if len(t.hosts) < 3 {
-				return false
-			}
-			t.childNS = t.childNS[:len(t.childNS)-1]
-			return true
-		}},
-	{Name: "the child lists one more", Want: []string{"DEL03"}, Tags: []string{"ns"}, Apply: func(t *Tree) bool {
-		if len(t.hosts) < 3 {
-			return false
-		}
-		t.setParentNS(t.childNS[:len(t.childNS)-1])
-		return true
-	}},
-	{Name: "one nameserver", Want: []string{"DEL02"}, Tags: []string{"ns", "server"}, Apply: func(t *Tree) bool {
-		t.hosts = t.hosts[:1]
-		t.childNS = t.childNS[:1]
-		t.setParentNS(t.childNS)
-		return true
-	}},
-	{Name: "no glue", Want: []string{"DEL08"}, Allowed: []string{"DEL11", "DEL05"}, Tags: []string{"ns", "server"},
-		Apply: func(t *Tree) bool {
-			last := t.last()
-			for i := range t.parent {
-				t.parent[i] = slices.DeleteFunc(t.parent[i], func(l string) bool { return strings.HasPrefix(l, last.name+" ") })
-			}
-			return t.inside()
-		}},
-	{Name: "old glue", Want: []string{"DEL09"}, Allowed: []string{"DEL05"}, Tags: []string{"ns", "server"},
-		Apply: func(t *Tree) bool {
-			last := t.last()
-			t.oldAddr = "45.33.9.9"
-			for i := range t.parent {
-				for j, l := range t.parent[i] {
-					if strings.HasPrefix(l, last.name+" ") {
-						t.parent[i][j] = fmt.Sprintf("%s 172800 A %s", last.name, t.oldAddr)
-					}
-				}
-			}
-			return t.inside()
-		}},
-	{Name: "a nameserver is an alias", Want: []string{"DEL10"}, Allowed: []string{"DEL11"}, Tags: []string{"ns"},
-		Apply: func(t *Tree) bool {
-			t.others[otherAddr] = append(t.others[otherAddr], "alias.edge.net. 300 CNAME a.dnshost.net.")
-			t.childNS = append(t.childNS, "alias.edge.net.")
-			t.setParentNS(t.childNS)
-			return true
-		}},
-	{Name: "a nameserver does not exist", Want: []string{"DEL11"}, Tags: []string{"ns"}, Apply: func(t *Tree) bool {
-		t.childNS = append(t.childNS, "gone.edge.net.")
-		t.setParentNS(t.childNS)
-		return true
-	}},
-	{Name: "a nameserver with a doubled suffix", Want: []string{"DEL11"}, Allowed: []string{"DEL08", "DEL03"},
-		Tags: []string{"ns"}, Apply: func(t *Tree) bool {
-			t.childNS = append(t.childNS, "ns9.dnshost.net."+t.Domain)
-			t.setParentNS(t.childNS)
-			return true
-		}},
-	{Name: "a private nameserver", Want: []string{"DEL14"}, Allowed: []string{"DEL05", "DEL04"},
-		Tags: []string{"ns", "server"}, Apply: func(t *Tree) bool {
-			t.last().addr = "10.1.2.3"
-			t.setParentNS(t.childNS)
-			return true
-		}},
-	{Name: "the parent's servers differ", Want: []string{"DEL19"}, Allowed: []string{"DEL03"}, Tags: []string{"ns"},
-		Apply: func(t *Tree) bool {
-			if len(t.hosts) < 3 {
-				return false
-			}
-			t.parent[1] = t.delegation(t.childNS[:2])
-			return true
-		}},
-	{Name: "no delegation", Want: []string{"DEL01"}, Allowed: []string{"NAM01", "REG07", "NAM02"},
-		Tags: []string{"ns", "server", "name", "soa", "dnssec", "cache"}, Apply: func(t *Tree) bool {
-			t.parent = [2][]string{}
-			t.signed = false
-			return true
-		}},
-}
+var Faults = slices.Concat(serverFaults, delegationFaults, addressFaults, zoneFaults, nameFaults, secureFaults,
+	cacheFaults, mailFaults)
 
 // zoneFaults are bad SOA values, and differences between the servers of the zone.
 var zoneFaults = []Fault{
@@ -241,6 +181,42 @@ var nameFaults = []Fault{
 		t.alias("gone.edge.net.")
 		return true
 	}},
+	{Name: "a scan of an alias of nothing", Want: []string{"NAM06"}, By: explain.Scan, Tags: []string{"name", "cache"},
+		Apply: func(t *Tree) bool {
+			t.alias("gone.edge.net.")
+			return true
+		}},
+	{Name: "a scan of a loop", Want: []string{"NAM05"}, By: explain.Scan, Allowed: []string{"NAM02"},
+		Tags: []string{"name", "cache"}, Apply: func(t *Tree) bool {
+			t.alias("back." + t.Domain)
+			t.add("back.%s %d CNAME %s", t.Domain, t.ttl, t.Name)
+			return true
+		}},
+	{Name: "a server denies an alias", Want: []string{"NAM11"}, By: explain.Scan, Allowed: []string{"TTL03", "TTL05"},
+		Tags: []string{"name", "server", "dnssec", "cache"}, Apply: func(t *Tree) bool {
+			t.alias("mail." + t.Domain)
+			return onLastServer("drop " + t.Name)(t)
+		}},
+	{Name: "a server has other MX records", Want: []string{"NAM11"}, By: explain.Scan, Tags: []string{"server", "mx"},
+		Apply: func(t *Tree) bool { return onLastServer("set " + t.Domain + " 3600 MX 20 a.dnshost.net.")(t) }},
+	{Name: "a server has no TXT records", Want: []string{"NAM11"}, By: explain.Scan, Tags: []string{"server", "txt"},
+		Apply: func(t *Tree) bool { return onLastServer("drop " + t.Domain + " TXT")(t) }},
+	{Name: "a server always has one address more", Want: []string{"NAM11"}, Allowed: []string{"TTL05"},
+		Tags: []string{"name", "server", "dnssec", "cache"}, Apply: func(t *Tree) bool {
+			if t.end != t.Name {
+				return false
+			}
+			t.dropName()
+			t.add("%s %d A 93.184.99.5", t.Name, t.ttl)
+			t.last().lines = append(t.last().lines, fmt.Sprintf("set %s %d A 93.184.99.5, 93.184.99.6", t.Name, t.ttl))
+			return true
+		}},
+	{Name: "a server does not rotate as the others do", Want: []string{"NAM11"}, Allowed: []string{"TTL05"},
+		Tags: []string{"name", "server", "dnssec", "cache"},
+		Apply: func(t *Tree) bool {
+			return t.rotating() && onLastServer("set "+t.Name+" 300 A 93.184.99.6")(t)
+		},
+		Twin: (*Tree).rotating},
 	{Name: "servers have different addresses", Want: []string{"NAM11"}, Allowed: []string{"TTL05"},
 		Tags: []string{"name", "server", "dnssec", "cache"}, Apply: func(t *Tree) bool {
 			if t.end != t.Name {
@@ -271,48 +247,6 @@ var nameFaults = []Fault{
 			t.add("%s %d MX 10 mail.%s", t.Name, t.ttl, t.Domain)
 			return !t.signed
 		}},
-}
-
-// secureFaults are DNSSEC faults. They apply to trees that are not signed, and sign them wrongly.
-var secureFaults = []Fault{
-	{Name: "a DS without its key", Want: []string{"SEC01"}, Allowed: []string{"SEC10", "SEC03"}, Tags: []string{"dnssec"},
-		Apply: func(t *Tree) bool {
-			t.signed = false
-			t.ds = "ds " + t.Domain + " 86400 other"
-			for _, h := range t.hosts {
-				h.lines = append(h.lines, "sign "+t.Domain)
-			}
-			return true
-		}},
-	{Name: "a DS, and nothing is signed", Want: []string{"SEC02"}, Allowed: []string{"SEC01", "SEC10"},
-		Tags: []string{"dnssec"}, Apply: func(t *Tree) bool {
-			t.signed = false
-			t.ds = "ds " + t.Domain + " 86400"
-			return true
-		}},
-	{Name: "expired signatures", Want: []string{"SEC03"}, Allowed: []string{"SEC04", "SEC10", "SEC01"},
-		Tags: []string{"dnssec"}, Apply: resign("expired")},
-	{Name: "signatures of tomorrow", Want: []string{"SEC03"}, Allowed: []string{"SEC04", "SEC10", "SEC01"},
-		Tags: []string{"dnssec"}, Apply: resign("early")},
-	{Name: "signed without a DS", Want: []string{"SEC07"}, Tags: []string{"dnssec"}, Apply: func(t *Tree) bool {
-		t.signed = false
-		for _, h := range t.hosts {
-			h.lines = append(h.lines, "sign "+t.Domain)
-		}
-		return true
-	}},
-}
-
-// resign returns a fault that signs the zone wrongly, with a correct DS.
-func resign(word string) func(*Tree) bool {
-	return func(t *Tree) bool {
-		t.signed = false
-		t.ds = "ds " + t.Domain + " 86400"
-		for _, h := range t.hosts {
-			h.lines = append(h.lines, "sign "+t.Domain+" "+word)
-		}
-		return true
-	}
 }
 
 // cacheFaults are cached or filtered answers of the last resolver.

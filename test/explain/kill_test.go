@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/explain/report"
 	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/test/server"
@@ -24,8 +25,9 @@ func ask(s *server.Server, method, path, body string, out any) int {
 	return r.Status
 }
 
-// accept starts scans from several clients until the server is gone, and returns those that it has accepted.
-func accept(s *server.Server, life int) (all []scans.Scan) {
+// accept starts scans from several clients, kills the server as soon as it has accepted most of them, and returns those
+// that it has accepted. A client may have up to six scans of one domain in a minute.
+func accept(s *server.Server, life, most int) (all []scans.Scan) {
 	var mu sync.Mutex
 	var clients sync.WaitGroup
 	for i := range 3 {
@@ -33,16 +35,14 @@ func accept(s *server.Server, life int) (all []scans.Scan) {
 			for n := i; ; n += 3 {
 				var x scans.Scan
 				body := fmt.Sprintf(`{"kind": "analyze", "target": "www.example.com", "expect": ["TXT=%d-%d"]}`, life, n)
-				switch ask(s, "POST", "/explain/v1/scans", body, &x) {
-				case http.StatusAccepted:
-					mu.Lock()
-					all = append(all, x)
-					mu.Unlock()
-				case http.StatusTooManyRequests:
-					time.Sleep(20 * time.Millisecond)
-				case 0:
+				if ask(s, "POST", "/explain/v1/scans", body, &x) != http.StatusAccepted {
 					return
 				}
+				mu.Lock()
+				if all = append(all, x); len(all) == most {
+					_ = s.Signal(syscall.SIGKILL)
+				}
+				mu.Unlock()
 			}
 		})
 	}
@@ -61,16 +61,14 @@ func TestKilled(t *testing.T) {
 	}
 	t.Cleanup(up.Kill)
 	server.Eventually(t, "a lab that can be found", func() bool { _, err := lab.Load(labDir); return err == nil })
-	settings := fmt.Sprintf("explain: {lab: %q, per_client: 100000, per_target: 100000, keep: 1000}\n", labDir)
+	settings := fmt.Sprintf("explain: {lab: %q}\n", labDir)
 	start := func() *server.Server {
 		return server.Start(t, server.Options{Dir: dir, Config: server.Listen + settings})
 	}
 	var accepted []scans.Scan
-	for life, lasts := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 100 * time.Millisecond,
-		time.Second} {
+	for life, most := range []int{3, 5, 1, 6} {
 		s := start()
-		time.AfterFunc(lasts, func() { _ = s.Signal(syscall.SIGKILL) })
-		accepted = append(accepted, accept(s, life)...)
+		accepted = append(accepted, accept(s, life, most)...)
 		s.End(syscall.SIGKILL)
 	}
 	restarted := time.Now()
@@ -83,6 +81,36 @@ func TestKilled(t *testing.T) {
 	if code := ask(last, "GET", "/explain/v1/resolvers", "", &asked); code != http.StatusOK || asked.Name != "lab" ||
 		len(asked.Resolvers) == 0 {
 		t.Errorf("the resolvers of the lab: %d, %+v", code, asked)
+	}
+	checkService(t, last)
+}
+
+// checkService checks a service through the API, and that mistakes in its request are refused.
+func checkService(t *testing.T, s *server.Server) {
+	t.Helper()
+	for body, want := range map[string]int{
+		`{"kind": "service", "target": "www.example.com"}`:                          http.StatusBadRequest,
+		`{"kind": "service", "target": "www.example.com", "objects": "a: ["}`:       http.StatusBadRequest,
+		`{"kind": "scan", "target": "www.example.com", "points_to": "192.0.2.1"}`:   http.StatusBadRequest,
+		`{"kind": "service", "target": "www.example.com", "points_to": "a b..c"}`:   http.StatusBadRequest,
+		`{"kind": "service", "target": "www.example.com", "expect": ["A=1.2.3.4"]}`: http.StatusBadRequest,
+	} {
+		if got := ask(s, "POST", "/explain/v1/scans", body, new(any)); got != want {
+			t.Errorf("%s: %d, want %d", body, got, want)
+		}
+	}
+	var x scans.Scan
+	body := `{"kind": "service", "target": "www.example.net", "points_to": "93.184.10.77"}`
+	if got := ask(s, "POST", "/explain/v1/scans", body, &x); got != http.StatusAccepted {
+		t.Fatalf("a service: %d", got)
+	}
+	server.Eventually(t, "the service", func() bool {
+		return ask(s, "GET", "/explain/v1/scans/"+x.ID, "", &x) == http.StatusOK && x.State == scans.Done
+	})
+	var r report.Report
+	if got := ask(s, "GET", "/explain/v1/scans/"+x.ID+"/report", "", &r); got != http.StatusOK || len(r.Links) != 8 ||
+		r.Verdict == report.Working {
+		t.Errorf("the report of the service: %d, %s, %+v", got, r.Summary, r.Links)
 	}
 }
 

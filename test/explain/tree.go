@@ -18,20 +18,27 @@ type Tree struct {
 	Domain string // "d17.com."
 	Name   string // the name that is analyzed and compared
 	Faults []string
+	// Private makes the tree an internal name space, which is scanned with --private.
+	Private bool
 
-	rng     *rand.Rand
-	hosts   []*host             // servers of the domain
-	parent  [2][]string         // records of the domain at each server of the top-level domain
-	others  map[string][]string // script lines of other servers, by address
-	records []string            // records of the zone except SOA and NS
-	soa     soa
-	childNS []string
-	ttl     int    // TTL of most records
-	end     string // last name of the chain of aliases
-	signed  bool
-	caches  map[string][]string // script lines of resolvers, by address
-	ds      string              // DS line at the parent, if the tree is not signed
-	oldAddr string              // a second address of the last server
+	seed     uint64
+	rng      *rand.Rand
+	hosts    []*host             // servers of the domain
+	parent   [2][]string         // records of the domain at each server of the top-level domain
+	staleDS  bool                // the second server of the top-level domain has no DS
+	tldSigns string              // how the top-level domain is signed wrongly: words of the command sign
+	root2    []string            // script of a second root server; nil: there is none
+	atTLD    []string            // script lines of the second server of the top-level domain
+	others   map[string][]string // script lines of other servers, by address
+	records  []string            // records of the zone except SOA and NS
+	soa      soa
+	childNS  []string
+	ttl      int    // TTL of most records
+	end      string // last name of the chain of aliases
+	signed   bool
+	caches   map[string][]string // script lines of resolvers, by address
+	ds       string              // DS line at the parent, if the tree is not signed
+	oldAddr  string              // a second address of the last server
 }
 
 // host is a server of the domain.
@@ -59,6 +66,7 @@ func (s soa) line(zone string) string {
 // Addresses of the root, of the top-level domains and of another DNS operator.
 const (
 	rootAddr  = "198.41.0.4"
+	rootAddr2 = "170.247.170.2"
 	tldAddr1  = "192.5.6.30"
 	tldAddr2  = "192.33.14.30"
 	otherAddr = "93.184.2.1" // an operator that hosts the zones of others
@@ -98,6 +106,7 @@ func Healthy(seed uint64) *Tree {
 		t.parent[i] = t.delegation(t.childNS)
 	}
 	t.addRecords()
+	t.addMail(seed)
 	return t
 }
 
@@ -111,10 +120,18 @@ func (t *Tree) delegation(ns []string) []string {
 	out := []string{fmt.Sprintf("%s 172800 NS %s", t.Domain, strings.Join(ns, ", "))}
 	for _, h := range t.hosts {
 		if t.inside() && slices.Contains(ns, h.name) {
-			out = append(out, fmt.Sprintf("%s 172800 A %s", h.name, h.addr))
+			out = append(out, fmt.Sprintf("%s 172800 %s %s", h.name, addressType(h.addr), h.addr))
 		}
 	}
 	return out
+}
+
+// addressType returns the type of the record for an address.
+func addressType(addr string) string {
+	if strings.Contains(addr, ":") {
+		return "AAAA"
+	}
+	return "A"
 }
 
 // addRecords adds the records of the zone, except SOA and NS.
@@ -152,6 +169,7 @@ func (t *Tree) Build(n *simnet.Net) error {
 	servers := map[string][]string{}
 	add := func(addr string, lines ...string) { servers[addr] = append(servers[addr], lines...) }
 	t.addUpperZones(add)
+	add(tldAddr2, t.atTLD...)
 	for _, h := range t.hosts {
 		if h.zone {
 			add(h.addr, t.zoneAt(h)...)
@@ -183,7 +201,7 @@ func (t *Tree) zoneAt(h *host) []string {
 		fmt.Sprintf("%s %d NS %s", t.Domain, 86400, strings.Join(t.childNS, ", "))}
 	for _, x := range t.hosts {
 		if t.inside() {
-			lines = append(lines, fmt.Sprintf("%s 86400 A %s", x.name, x.addr))
+			lines = append(lines, fmt.Sprintf("%s 86400 %s %s", x.name, addressType(x.addr), x.addr))
 		}
 	}
 	lines = append(lines, t.records...)
@@ -195,23 +213,18 @@ func (t *Tree) zoneAt(h *host) []string {
 
 // addUpperZones adds the root, com, net, and the operator of dnshost.net and edge.net.
 func (t *Tree) addUpperZones(add func(string, ...string)) {
-	add(rootAddr, "zone .", ". 86400 SOA a.root-servers.net. nstld.example.net. 1 1800 900 604800 86400",
-		". 518400 NS a.root-servers.net.",
-		"com. 172800 NS a.gtld-servers.net., b.gtld-servers.net.", "net. 172800 NS a.gtld-servers.net., b.gtld-servers.net.",
-		"a.gtld-servers.net. 172800 A "+tldAddr1, "b.gtld-servers.net. 172800 A "+tldAddr2,
-		"a.root-servers.net. 518400 A "+rootAddr,
-		"ds com. 86400", "sign .")
+	t.addRoot(add)
 	for i, addr := range []string{tldAddr1, tldAddr2} {
 		add(addr, "zone com.", "com. 900 SOA a.gtld-servers.net. nstld.example.net. 1 1800 900 604800 900",
 			"com. 172800 NS a.gtld-servers.net., b.gtld-servers.net.")
 		add(addr, t.parent[i]...)
-		if t.signed {
+		if t.signed && (i == 0 || !t.staleDS) {
 			add(addr, "ds "+t.Domain+" 86400")
 		}
 		if t.ds != "" {
 			add(addr, t.ds)
 		}
-		add(addr, "sign com.")
+		add(addr, "sign com. "+t.tldSigns)
 		add(addr, "zone net.", "net. 900 SOA a.gtld-servers.net. nstld.example.net. 1 1800 900 604800 900",
 			"net. 172800 NS a.gtld-servers.net., b.gtld-servers.net.",
 			"a.gtld-servers.net. 172800 A "+tldAddr1, "b.gtld-servers.net. 172800 A "+tldAddr2,
@@ -225,7 +238,7 @@ func (t *Tree) addUpperZones(add func(string, ...string)) {
 			"a.dnshost.net. 86400 A "+otherAddr, "b.dnshost.net. 86400 A 23.192.2.1")
 		for _, h := range t.hosts {
 			if strings.HasSuffix(h.name, "dnshost.net.") {
-				add(addr, fmt.Sprintf("%s 86400 A %s", h.name, h.addr))
+				add(addr, fmt.Sprintf("%s 86400 %s %s", h.name, addressType(h.addr), h.addr))
 			}
 		}
 		add(addr, "zone edge.net.", "edge.net. 3600 SOA a.dnshost.net. host.dnshost.net. 1 7200 3600 1209600 60",
@@ -234,4 +247,19 @@ func (t *Tree) addUpperZones(add func(string, ...string)) {
 			add(addr, t.others[otherAddr]...)
 		}
 	}
+}
+
+// addRoot adds the root servers.
+func (t *Tree) addRoot(add func(string, ...string)) {
+	zone := []string{"zone .", ". 86400 SOA a.root-servers.net. nstld.example.net. 1 1800 900 604800 86400",
+		". 518400 NS a.root-servers.net.",
+		"com. 172800 NS a.gtld-servers.net., b.gtld-servers.net.", "net. 172800 NS a.gtld-servers.net., b.gtld-servers.net.",
+		"a.gtld-servers.net. 172800 A " + tldAddr1, "b.gtld-servers.net. 172800 A " + tldAddr2,
+		"a.root-servers.net. 518400 A " + rootAddr, "ds com. 86400", "sign ."}
+	if t.root2 != nil {
+		zone = append(zone, ". 518400 NS b.root-servers.net.", "b.root-servers.net. 518400 A "+rootAddr2)
+		add(rootAddr2, zone...)
+		add(rootAddr2, t.root2...)
+	}
+	add(rootAddr, zone...)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -62,4 +63,35 @@ func Table(head []string, rows [][]string) string {
 		line(r)
 	}
 	return b.String()
+}
+
+// maxColumns is the longest line that Prose writes. TestColumns of test/docs checks it for all pages.
+const maxColumns = 120
+
+// Prose returns a text as lines of Markdown: each sentence begins a line, and long ones are wrapped. first and rest are
+// the beginnings of the first line and of the others, such as those of an item in a list.
+func Prose(first, rest, text string) string {
+	var b strings.Builder
+	line := first
+	flush := func() {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		line = rest
+	}
+	words := strings.Fields(text)
+	for i, word := range words {
+		if len([]rune(line+word)) > maxColumns {
+			flush()
+		}
+		line += word + " "
+		if i == len(words)-1 || endsSentence(word, words[i+1]) {
+			flush()
+		}
+	}
+	return b.String()
+}
+
+// endsSentence reports whether the next word begins a sentence. A sentence may end within quotes or parentheses.
+func endsSentence(word, next string) bool {
+	end := strings.TrimRight(word, "\"')")
+	return strings.HasSuffix(end, ".") && len(end) > 2 && unicode.IsUpper([]rune(next)[0])
 }

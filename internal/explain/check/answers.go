@@ -39,12 +39,14 @@ func groupsText(f *explain.Facts, d explain.Difference) string {
 		// names without the final dot
 		what := words.Some(words.Each(g.Data, func(d string) string { return strings.TrimSuffix(d, ".") }))
 		switch {
+		// No data can mean two things, and the fix differs: the name, or only the type, is missing.
 		case g.Class == iterate.NXDomain:
 			what = "that it does not exist"
 		case len(g.Data) == 0:
 			what = "that there is none"
 		}
 		serial := ""
+		// The serial shows which server is behind. With one version for all it would only distract.
 		if d.Manner == explain.Divided && !oneVersion(d) && len(g.Serials) == 1 && g.Serials[0] != 0 {
 			serial = fmt.Sprintf(" (version %d)", g.Serials[0])
 		}
@@ -87,10 +89,14 @@ func oneVersion(d explain.Difference) bool {
 // is behind, and another zone transfer fixes nothing.
 func disagreeing(f *explain.Facts) (out []explain.Finding) {
 	for _, d := range explain.Differences(f) {
+		if d.Question == (iterate.Question{Name: d.Zone, Type: rr.TypeSOA}) {
+			continue // SOA03 reports servers with an older version
+		}
 		q := question(d.Question)
 		x := fail("", actorFor(f, d.Zone, explain.DNSHost), q, "%s is not the same on all servers of the zone: %s.", q,
 			groupsText(f, d))
 		switch {
+		// A warning and not an error: providers with ALIAS or geographic answers do this on purpose.
 		case d.Manner == explain.Computed:
 			x.Severity = explain.Warning
 			x.Words = fmt.Sprintf("%s is not the same on all servers of the zone, although all have version %d: no server is "+
@@ -125,10 +131,12 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 	if out := disagreeing(f); len(out) > 0 {
 		return out
 	}
-	switch most, _ := answered(f); most {
-	case 0:
+	switch most, _ := answered(f); {
+	case most < 2 && f.Kind == explain.Scan:
+		return nil // a scan is about the servers, and other checks report that there is only one
+	case most == 0:
 		return unknown(name, "No authoritative answer for %s is known.", name)
-	case 1:
+	case most == 1:
 		return unknown(name, "The answer for %s is known from only one server.", name)
 	default:
 		return pass(name, "%s that answered give the same answer for %s.", words.All(most, "servers"), name)
@@ -269,6 +277,7 @@ func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
 		past.Expect = p.Sets
 		before4, was4 := expected(&past, rr.TypeA)
 		before6, was6 := expected(&past, rr.TypeAAAA)
+		// All A records must be new: a pool that gained one address is no move to another host.
 		if was4 && was6 && len(without(a, before4)) == len(a) && sameAddrs(aaaa, before6) {
 			name := text(f.Name)
 			return []explain.Finding{fail(explain.Warning, explain.DNSHost, name+" AAAA",
@@ -293,6 +302,7 @@ func httpsAgrees(f *explain.Facts) []explain.Finding {
 				continue
 			}
 			for _, d := range s.Data {
+				// Every server returns the record, and one finding is enough.
 				if key := s.Name.String() + d; !said[key] {
 					said[key] = true
 					for _, x := range httpsRecord(f, s, d) {
@@ -315,9 +325,11 @@ func httpsRecord(f *explain.Facts, s explain.Set, data string) []explain.Finding
 	target := fields[1]
 	if fields[0] == "0" {
 		switch {
+		// RFC 9460 §2.5.1: priority 0 with the target "." means that the service does not exist.
 		case target == ".":
 			return []explain.Finding{fail("", explain.DNSHost, subject,
 				"The HTTPS record of %s says that the service does not exist, although the name has addresses.", name)}
+		// RFC 9460 §2.4.2: clients ignore the parameters of an alias.
 		case len(fields) > 2:
 			return []explain.Finding{fail("", explain.DNSHost, subject,
 				"The HTTPS record of %s is an alias (priority 0) and has parameters, which are ignored.", name)}

@@ -42,6 +42,7 @@ func until(f *explain.Facts, of []explain.Assessment, states ...safeat.State) (e
 			if !slices.Contains(states, s.State) {
 				continue
 			}
+			// The TTL counts from the moment of the reply, and not from the beginning of the scan: a scan takes up to 30 s.
 			if e := f.At.Add(s.At + time.Duration(s.Left)*time.Second); e.After(end) {
 				end = e
 			}
@@ -63,6 +64,7 @@ func everyone(f *explain.Facts, least time.Time) time.Time {
 func flush(x explain.Finding, of []explain.Assessment, fix string) explain.Finding {
 	var pages []string
 	for _, c := range of {
+		// Several resolvers of one operator share a page.
 		if c.Flush != "" && !slices.Contains(pages, c.Flush) {
 			pages = append(pages, c.Flush)
 		}
@@ -103,6 +105,7 @@ func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Find
 	x := fail("", explain.Nobody, name, bad, len(of), words.Count(len(all), "resolver", "resolvers"),
 		words.Verb(len(of), verbs[0], verbs[1]), name,
 		words.By(end, f.At), words.Length(end.Sub(f.At)), caches(of))
+	// The resolvers that were not asked may hold the answer for longer than those that were.
 	x.Visible = everyone(f, end)
 	x = flush(x, of, fmt.Sprintf("Wait until %s.", words.By(end, f.At)))
 	return []explain.Finding{seen(x, evidence)}
@@ -111,6 +114,8 @@ func late(f *explain.Facts, state safeat.State, bad, good string) []explain.Find
 // noneStale is check TTL08: No resolver serves expired answers.
 func noneStale(f *explain.Facts) []explain.Finding {
 	name, all := text(f.Name), voting(f)
+	// Only resolvers that say so count (RFC 8914 §4.4 and §4.20). Other expired answers cannot be distinguished from fresh
+	// ones.
 	of := only(all, func(c explain.Assessment) bool { return slices.ContainsFunc(c.Samples, explain.Sample.SaysStale) })
 	switch {
 	case len(all) == 0:
@@ -143,6 +148,7 @@ func authorityTTL(f *explain.Facts, set explain.Set) (most uint32, ok bool) {
 	if !ok {
 		return 0, false
 	}
+	// A resolver may hold an answer from before the TTL was lowered, so earlier TTLs count, too.
 	for _, p := range f.Past {
 		take(p.Sets)
 	}

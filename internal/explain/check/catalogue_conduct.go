@@ -60,6 +60,17 @@ var conductChecks = []Check{
 		Fix:   "Nothing needs to be done. Scan again later.",
 		Refs:  []string{"RFC 8906 §1"},
 	},
+	{
+		ID: "SRV07", Group: Conduct, Severity: explain.Critical, Kinds: every, judge: everyType,
+		Title: "Every nameserver answers for every type",
+		What:  "A nameserver refuses, fails or is silent for some types or names of the zone, and answers for others.",
+		Why: "Resolvers that ask this server must try another one. If no server answers for a type, lookups of that type " +
+			"fail; without DNSKEY, validating resolvers reject the zone.",
+		How: "The replies of each server are compared by type. A truncated reply counts as an answer if it is complete " +
+			"over TCP. It is critical if no server answers for a usual type, or for DNSKEY if the parent zone has a DS.",
+		Fix:  "Update the software of that nameserver, or the firewall in front of it.",
+		Refs: []string{"RFC 8906 §3.1.1", "RFC 1034 §4.3.2"},
+	},
 }
 
 // vantageChecks are the checks of the network that the queries come from. They say how far the other results can be

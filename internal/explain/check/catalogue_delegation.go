@@ -16,14 +16,16 @@ var delegationChecks = []Check{
 	{
 		ID: "DEL02", Group: Delegation, Severity: explain.Warning, Kinds: zones, judge: twoServers,
 		Title: "The zone has at least two nameservers at different addresses",
-		What:  "The zone has only one nameserver, or all of its nameservers have the same address.",
-		Why:   "When that one machine or its network fails, the whole domain stops working.",
-		How:   "The nameservers of the delegation and their addresses are counted.",
-		Fix:   "Add a second nameserver in another network, at your DNS host and at your registrar.",
-		Refs:  []string{"RFC 1034 §4.1", "RFC 2182 §3.1"},
+		What: "The parent zone or the zone itself lists only one nameserver, or all nameservers of a list have the same " +
+			"address.",
+		Why: "When that one machine or its network fails, the whole domain stops working.",
+		How: "The nameservers in the parent zone and those in the zone itself are counted, each with their addresses: " +
+			"resolvers use one list first and the other later.",
+		Fix:  "Add a second nameserver in another network, at your DNS host and at your registrar.",
+		Refs: []string{"RFC 1034 §4.1", "RFC 2182 §3.1"},
 	},
 	{
-		ID: "DEL03", Group: Delegation, Severity: explain.Error, Kinds: zones, judge: sameNS,
+		ID: "DEL03", Group: Delegation, Severity: explain.Critical, Kinds: zones, judge: sameNS,
 		Title: "The parent zone and the zone itself list the same nameservers",
 		What:  "The nameservers that the parent zone hands out are not those that the zone lists itself.",
 		Why: "Resolvers may use either list. If the lists share no server, some users get the answers of one set of " +
@@ -91,10 +93,10 @@ var delegationChecks = []Check{
 		Refs: []string{"RFC 1034 §4.2.1", "RFC 9471 §2.3"},
 	},
 	{
-		ID: "DEL14", Group: Delegation, Severity: explain.Critical, Kinds: zones, judge: nsPublic,
+		ID: "DEL14", Group: Delegation, Severity: explain.Error, Kinds: zones, judge: nsPublic,
 		Title: "All nameservers have public addresses",
-		What: "A nameserver has an address that cannot be reached from the internet: private, loopback, link-local or " +
-			"reserved.",
+		What: "A nameserver has an address that cannot be reached from the internet: private, loopback, link-local, " +
+			"reserved, or of a tunnel that no longer exists (6to4, Teredo).",
 		Why:  "Resolvers outside your own network never reach it.",
 		How:  "The addresses are compared with the registry of special-purpose addresses.",
 		Fix:  "Give the nameserver its public address, in its own zone and as glue at the registrar.",
@@ -110,13 +112,26 @@ var delegationChecks = []Check{
 		Refs:  []string{"RFC 9471 §3", "RFC 9715 §3.1"},
 	},
 	{
-		ID: "DEL19", Group: Delegation, Severity: explain.Warning, Kinds: zones, judge: parentsAgree,
+		ID: "DEL19", Group: Delegation, Severity: explain.Error, Kinds: zones, judge: parentsAgree,
 		Title: "All servers of the parent zone say the same about the zone",
-		What:  "The servers of the parent zone hand out different nameservers.",
-		Why:   "Which servers a resolver uses depends on chance. This is normal for some minutes after a change.",
-		How:   "Every server of the parent zone is queried, and the referrals are compared.",
-		Fix:   "Wait an hour. If the difference stays, ask your registrar: one of the registry's servers is not updated.",
-		Refs:  []string{"RFC 1034 §4.2.2"},
+		What: "Servers of the parent zone hand out different nameservers or DS records, deny the zone that others " +
+			"delegate, answer for it themselves, or do not answer.",
+		Why: "Which of them a resolver asks depends on chance, so some lookups fail. This is normal for some minutes " +
+			"after a change.",
+		How: "Every server of the parent zone is queried, and of the zones above it. Referrals, DS records, denials and " +
+			"failures are compared. Different nameservers and servers that do not answer are a warning.",
+		Fix:  "Wait an hour. If the difference stays, ask your registrar: one of the registry's servers is not updated.",
+		Refs: []string{"RFC 1034 §4.2.2"},
+	},
+	{
+		ID: "DEL20", Group: Delegation, Severity: explain.Error, Kinds: zones, judge: bothFamilies,
+		Title: "The nameservers can be reached over IPv4 and IPv6",
+		What:  "No nameserver, or only one, has an IPv4 address; or none has an IPv6 address.",
+		Why:   "Resolvers that have only the other protocol cannot resolve any name of the zone.",
+		How: "The addresses of all nameservers are counted. No IPv4 address is an error, one is a warning, and no IPv6 " +
+			"address is a notice.",
+		Fix:  "Give the nameservers addresses of both protocols, in their own zone and as glue at the registrar.",
+		Refs: []string{"RFC 3901 §4"},
 	},
 }
 
@@ -125,8 +140,8 @@ var serverChecks = []Check{
 	{
 		ID: "DEL04", Group: Delegation, Severity: explain.Critical, Kinds: every, judge: authoritative,
 		Title: "Every nameserver knows the zone",
-		What: "A server that is listed for the zone replies, but is not authoritative for it: it refuses, fails, or " +
-			"answers from a cache. It is lame.",
+		What: "A server that is listed for the zone replies, but is not authoritative for it: it refuses, fails, " +
+			"answers from a cache, or sends nothing that a resolver can use. It is lame.",
 		Why: "Resolvers that query it must try another server, which takes time. If all are lame, the domain does not work.",
 		How: "Every address of every nameserver is queried for the SOA record of the zone. A server that does not reply " +
 			"is not called lame.",

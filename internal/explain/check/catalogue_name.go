@@ -5,7 +5,7 @@ import "github.com/nameplane/nameplane/internal/explain"
 // nameChecks are the checks of the name and its chain of aliases.
 var nameChecks = []Check{
 	{
-		ID: "NAM01", Group: Name, Severity: explain.Critical, Kinds: names, judge: nameExists,
+		ID: "NAM01", Group: Name, Severity: explain.Critical, Kinds: reported, judge: nameExists,
 		Title: "The name exists",
 		What:  "The zone's own servers say that the name does not exist.",
 		Why:   "No resolver can find it, whatever its cache says.",
@@ -16,7 +16,7 @@ var nameChecks = []Check{
 		Refs: []string{"RFC 1034 §4.3.2", "RFC 2308 §2.1"},
 	},
 	{
-		ID: "NAM02", Group: Name, Severity: explain.Critical, Kinds: names, judge: typeExists,
+		ID: "NAM02", Group: Name, Severity: explain.Critical, Kinds: asked, judge: typeExists,
 		Title: "The name has records of the type",
 		What:  "The name exists, but has no records of the queried type.",
 		Why: "Programs that need that type fail. The severity is only error if the name has records of another queried " +
@@ -48,7 +48,7 @@ var nameChecks = []Check{
 		Refs: []string{"RFC 1034 §3.6.2"},
 	},
 	{
-		ID: "NAM05", Group: Name, Severity: explain.Critical, Kinds: names, judge: noLoop,
+		ID: "NAM05", Group: Name, Severity: explain.Critical, Kinds: every, judge: noLoop,
 		Title: "The aliases do not form a loop",
 		What:  "A CNAME points back to an earlier name of the chain.",
 		Why:   "There is no address at the end. The name does not work anywhere.",
@@ -57,7 +57,7 @@ var nameChecks = []Check{
 		Refs:  []string{"RFC 1034 §3.6.2"},
 	},
 	{
-		ID: "NAM06", Group: Name, Severity: explain.Critical, Kinds: names, judge: notDangling,
+		ID: "NAM06", Group: Name, Severity: explain.Critical, Kinds: every, judge: notDangling,
 		Title: "The aliases lead to a name that exists",
 		What:  "The last name that the aliases lead to does not exist.",
 		Why:   "The name does not work. If others can claim the target, they can take over the name.",
@@ -98,7 +98,7 @@ var nameChecks = []Check{
 // answerChecks are the checks of the content of the records.
 var answerChecks = []Check{
 	{
-		ID: "NAM11", Group: Name, Severity: explain.Error, Kinds: names, judge: sameAnswers,
+		ID: "NAM11", Group: Name, Severity: explain.Error, Kinds: every, judge: sameAnswers,
 		Title: "All nameservers give the same answer",
 		What:  "The zone's own servers give different answers.",
 		Why: "Users get one answer or the other by chance. Waiting does not help: this is not propagation. It is only a " +
@@ -184,7 +184,7 @@ var answerChecks = []Check{
 		Refs:  []string{"RFC 1035 §2.3.1"},
 	},
 	{
-		ID: "NAM20", Group: Name, Severity: explain.Error, Kinds: names, judge: asExpected,
+		ID: "NAM20", Group: Name, Severity: explain.Error, Kinds: asked, judge: asExpected,
 		Title: "The records are the expected ones",
 		What:  "The authority has other records than you expect.",
 		Why:   "Everyone will see the records of the authority, whatever a DNS panel shows.",

@@ -7,7 +7,8 @@ var secureChecks = []Check{
 	{
 		ID: "SEC01", Group: DNSSEC, Severity: explain.Critical, Kinds: every, judge: dsMatches,
 		Title: "The DS at the parent zone matches a key of the zone",
-		What:  "The zone is signed, but no DS record at the parent zone matches one of its keys.",
+		What: "The zone is signed, but no DS record at the parent zone matches one of its keys. Or the parent zone has no " +
+			"valid signature or proof for the DS.",
 		Why: "Validating resolvers reject every answer of the zone. Their users, about a third of all users, cannot " +
 			"reach it.",
 		How:  "The chain of trust is validated from the root, with the records that the servers returned.",
@@ -39,7 +40,8 @@ var secureChecks = []Check{
 		What:  "The proof (NSEC or NSEC3) that a name or type does not exist is missing or wrong.",
 		Why: "Validating resolvers return an error instead of \"does not exist\". Wildcards and names without AAAA " +
 			"records also fail.",
-		How:  "The records of the denial are validated as a resolver does it.",
+		How: "The records of the denial are validated as a resolver does it. It is an error if only some servers lack " +
+			"the proof.",
 		Fix:  "Sign the zone again. If it was moved as a file, check that its NSEC or NSEC3 records were not dropped.",
 		Refs: []string{"RFC 4035 §5.4", "RFC 5155 §8"},
 	},
@@ -53,9 +55,9 @@ var secureChecks = []Check{
 		Refs:  []string{"RFC 8624 §3", "RFC 9905", "RFC 9904"},
 	},
 	{
-		ID: "SEC06", Group: DNSSEC, Severity: explain.Notice, Kinds: zones, judge: nsec3,
-		Title: "NSEC3 is used without extra iterations and without salt",
-		What:  "The zone's NSEC3 records have iterations above 0, or a salt.",
+		ID: "SEC06", Group: DNSSEC, Severity: explain.Warning, Kinds: zones, judge: nsec3,
+		Title: "NSEC3 is used without extra iterations and without salt, alike on all servers",
+		What:  "The zone's NSEC3 records have iterations above 0, or a salt, or the servers use different ones.",
 		Why: "Both cost time at every server and resolver, and protect nothing. Above 100 iterations, resolvers treat " +
 			"the zone as unsigned.",
 		How:  "The NSEC3 records of a denial are read.",

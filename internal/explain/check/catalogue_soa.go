@@ -78,21 +78,23 @@ var soaChecks = []Check{
 		Refs: []string{"RFC 1035 §3.3.13", "RFC 2136 §4.3"},
 	},
 	{
-		ID: "SOA08", Group: Zone, Severity: explain.Error, Kinds: zones, judge: oneSOA,
+		ID: "SOA08", Group: Zone, Severity: explain.Critical, Kinds: zones, judge: oneSOA,
 		Title: "The zone has one SOA record, at its own name",
-		What:  "A nameserver returns more than one SOA record, or the SOA record of another name.",
-		Why:   "Resolvers and secondaries do not know which is right, and may refuse all of them.",
-		How:   "Every address is queried for the SOA record of the zone.",
-		Fix:   "Remove the surplus SOA record on that server.",
-		Refs:  []string{"RFC 1035 §5.2", "RFC 2181 §6.1"},
+		What:  "A nameserver returns no SOA record, more than one, or the SOA record of another name.",
+		Why: "Secondaries cannot copy a zone without one, and resolvers cannot cache its denials. Of several, nobody " +
+			"knows which is right.",
+		How:  "Every address is queried for the SOA record of the zone.",
+		Fix:  "Give the zone exactly one SOA record on that server.",
+		Refs: []string{"RFC 1035 §5.2", "RFC 2181 §6.1"},
 	},
 	{
-		ID: "SOA09", Group: Zone, Severity: explain.Warning, Kinds: zones, judge: negativeSOA,
+		ID: "SOA09", Group: Zone, Severity: explain.Critical, Kinds: zones, judge: negativeSOA,
 		Title: "Negative answers contain the SOA record",
 		What:  "A nameserver denies names without the required SOA record.",
 		Why: "Resolvers cannot cache such an answer and query again and again, or they cache it for a time that nobody " +
-			"chose.",
-		How:  "A name that does not exist is queried at every address.",
+			"chose. In a signed zone, validating resolvers reject it.",
+		How: "A name that does not exist is queried at every address. It is critical if the zone is signed and no server " +
+			"denies correctly.",
 		Fix:  "Update or replace the software of that nameserver.",
 		Refs: []string{"RFC 2308 §3", "RFC 2308 §5"},
 	},

@@ -40,15 +40,22 @@ const (
 	Caches       = "TTL and caches"
 	DNSSEC       = "DNSSEC"
 	Conduct      = "server conduct"
+	Mail         = "mail and CAA"
+	Service      = "service"
 	Vantage      = "vantage"
 )
 
 var (
 	scan     = []explain.Kind{explain.Scan}
-	zones    = []explain.Kind{explain.Scan, explain.Analyze}
-	names    = []explain.Kind{explain.Analyze, explain.Compare}
+	zones    = []explain.Kind{explain.Scan, explain.Analyze, explain.KindService}
+	names    = []explain.Kind{explain.Analyze, explain.Compare, explain.KindService}
 	compared = []explain.Kind{explain.Compare}
-	every    = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare}
+	every    = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare, explain.KindService}
+	services = []explain.Kind{explain.KindService}
+
+	// SVC20 and SVC21 replace checks of these kinds for a service, because they know what the records must be.
+	asked    = []explain.Kind{explain.Analyze, explain.Compare}
+	reported = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare}
 )
 
 // All returns the checks in the order of the catalogue.
@@ -56,7 +63,7 @@ func All() []Check {
 	delegation := slices.Concat(delegationChecks, serverChecks)
 	slices.SortFunc(delegation, func(a, b Check) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.Concat(registrationChecks, delegation, soaChecks, nameChecks, answerChecks, cacheChecks, secureChecks,
-		conductChecks, vantageChecks)
+		conductChecks, mailChecks, serviceChecks, vantageChecks)
 }
 
 // Find returns the check with an ID such as "DEL04".

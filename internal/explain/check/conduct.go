@@ -21,6 +21,7 @@ func edns(f *explain.Facts) []explain.Finding {
 		p.bad, p.ok, p.open = explain.No, "All servers of %s handle EDNS correctly.", "How they handle EDNS"
 		all = append(all, p.judge(f)...)
 	}
+	// All four probes pass with the same sentence.
 	if all = worst(all); len(all) > 0 && all[0].Status != explain.Fail {
 		return once(all)
 	}

@@ -5,7 +5,9 @@ import (
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/resolve"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // probe sets one test result of the second server.
@@ -53,7 +55,49 @@ func conductStories() (out []story) {
 			"fail warning", "higher EDNS version"},
 		story{"SRV01", "flag", probe(explain.No, func(s *explain.Server) *explain.Probe { return &s.EDNSFlag }),
 			"fail warning", "unknown EDNS flag"},
+		story{"SRV07", "nothing else was queried", nil, "pass", "answer for every type"},
+		story{"SRV07", "one refuses MX", then(replied(one, "example.org", rr.TypeMX, iterate.Answer),
+			replied(two, "example.org", rr.TypeMX, iterate.LameRefused)), "fail error",
+			"a server of example.org, replies REFUSED when it is asked for example.org MX; it answers other queries."},
+		story{"SRV07", "one packet was lost", replied(two, "example.org", rr.TypeMX, iterate.Timeout), "pass", ""},
+		story{"SRV07", "truncated, and TCP was not tried", replied(two, "example.org", rr.TypeMX, iterate.Truncated),
+			"pass", ""},
+		story{"SRV07", "truncated over TCP too", then(replied(two, "example.org", rr.TypeMX, iterate.Truncated),
+			overTCP(replied(two, "example.org", rr.TypeMX, iterate.Truncated))), "fail error", "does not complete it over TCP"},
+		story{"SRV07", "truncated, and no TCP", then(replied(two, "example.org", rr.TypeMX, iterate.Truncated),
+			overTCP(replied(two, "example.org", rr.TypeMX, iterate.Unreachable))), "fail error", ""},
+		story{"SRV07", "complete over TCP", then(replied(two, "example.org", rr.TypeMX, iterate.Truncated),
+			overTCP(replied(two, "example.org", rr.TypeMX, iterate.Answer))), "pass", ""},
+		story{"SRV07", "one is silent for MX", replied(two, "example.org", rr.TypeMX, iterate.Timeout, iterate.Timeout),
+			"fail error", "does not reply when it is asked for example.org MX"},
+		story{"SRV07", "it loses packets of other types too",
+			then(replied(two, "example.org", rr.TypeMX, iterate.Timeout, iterate.Timeout),
+				replied(two, "example.org", rr.TypeTXT, iterate.Timeout, iterate.NoData)), "pass", ""},
+		story{"SRV07", "none answers for a queried type", then(replied(one, "www.example.org", rr.TypeA, iterate.NotImp),
+			replied(two, "www.example.org", rr.TypeA, iterate.NotImp)), "fail critical", "replies NOTIMP"},
+		story{"SRV07", "new types are another check", replied(two, "example.org", https, iterate.LameRefused), "pass", ""},
+		story{"SRV07", "transfers are another check", replied(two, "example.org", rr.Type(252), iterate.LameRefused),
+			"pass", ""},
+		story{"SRV07", "no server replies", all(iterate.LameRefused), "", ""},
 	)
+}
+
+// replied adds replies of a server of example.org.
+func replied(server, owner string, t rr.Type, classes ...iterate.Class) func(*explain.Facts) {
+	return func(f *explain.Facts) {
+		for _, c := range classes {
+			f.Exchanges = append(f.Exchanges, iterate.Exchange{Zone: name("example.org"), Server: addr(server),
+				Question: ask(owner, t), Class: c, Try: 1})
+		}
+	}
+}
+
+// overTCP makes the last exchange that add adds one over TCP.
+func overTCP(add func(*explain.Facts)) func(*explain.Facts) {
+	return func(f *explain.Facts) {
+		add(f)
+		f.Exchanges[len(f.Exchanges)-1].Transport = resolve.TCP.String()
+	}
 }
 
 func skew(d time.Duration) func(*explain.Facts) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
 // perZone runs judge for each zone of judged, and keeps the worst findings: failures, otherwise unknown results,
@@ -41,6 +42,7 @@ func delegated(f *explain.Facts) []explain.Finding {
 	if z := f.ZoneAt(f.Domain); z != nil {
 		ns, _ := iterate.Join(z.ParentNS)
 		if len(ns) == 0 {
+			// Parent and child on the same servers send no referral, so the NS records of the parent are not seen.
 			return pass(domain, "%s is a zone, on the servers of %s.", domain, text(z.Parent))
 		}
 		return pass(domain, "%s delegates %s to %s.", text(z.Parent), domain, words.Some(texts(ns)))
@@ -48,12 +50,13 @@ func delegated(f *explain.Facts) []explain.Finding {
 	parent, evidence := denied(f, f.Domain)
 	switch {
 	case noTLD(f) != "":
+		// A typing error in the ending is not a problem of the registrar, so it has its own finding.
 		x := withoutTLD(f, domain)
 		if f.Kind != explain.Scan { // in a scan, REG01 has the hint
 			x = hint(f, x)
 		}
 		return []explain.Finding{seen(x, evidence)}
-	case !parent.IsZero():
+	case !parent.IsZero() && !inParent(f):
 		x := fail("", explain.Registrar, domain, "%s has no nameservers for %s: no name of the domain can be resolved.",
 			text(parent), domain)
 		if f.Kind != explain.Scan {
@@ -62,12 +65,20 @@ func delegated(f *explain.Facts) []explain.Finding {
 		x.Fix = delegationFix(f)
 		x.Visible = after(f, created(f, f.Domain, parent))
 		return []explain.Finding{seen(x, evidence)}
-	case slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
-		return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone)
-	}):
-		return nil // its records are in the parent zone
+	case inParent(f):
+		return nil
 	}
 	return unknown(domain, "Whether %s is delegated could not be determined.", domain)
+}
+
+// inParent reports whether the records of the domain are in the parent zone: it has answers or an alias there.
+func inParent(f *explain.Facts) bool {
+	return slices.ContainsFunc(f.Exchanges, func(e iterate.Exchange) bool {
+		return e.Class == iterate.Answer && e.Question.Name == f.Domain && e.Zone != f.Domain && f.Domain.IsIn(e.Zone) &&
+			e.Question.Type != rr.TypeDS
+	}) || slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
+		return o.Result == iterate.Answer && f.Domain.IsIn(o.Zone)
+	})
 }
 
 // delegationFix returns what to do about a domain without nameservers. The registration may list nameservers that the
@@ -116,6 +127,7 @@ func suffixDelegated(f *explain.Facts) []explain.Finding {
 			text(parent))
 		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
 		return []explain.Finding{seen(x, evidence)}
+	// A scan is about a zone. A suffix without a zone has nothing that could be checked.
 	case f.Kind == explain.Scan && !parent.IsZero():
 		return unknown(name, "%s is a public suffix without its own servers; it is in the zone %s. Scan a domain that ends "+
 			"with it.", name, text(parent))
@@ -123,39 +135,6 @@ func suffixDelegated(f *explain.Facts) []explain.Finding {
 		return unknown(name, "Whether %s exists could not be determined.", name)
 	}
 	return nil
-}
-
-// twoServers is check DEL02: The zone has at least two nameservers at different addresses.
-func twoServers(f *explain.Facts) []explain.Finding {
-	return perZone(f, func(z iterate.Zone) []explain.Finding {
-		zone := text(z.Name)
-		// Resolvers use servers of either list, so both count.
-		ns, _ := iterate.Join(slices.Concat(z.ParentNS, z.ChildNS))
-		var addrs []netip.Addr
-		incomplete := false // an address is not known
-		for _, h := range z.Hosts {
-			addrs = append(addrs, h.Addrs()...)
-			incomplete = incomplete || len(h.Addrs()) == 0
-		}
-		slices.SortFunc(addrs, netip.Addr.Compare)
-		addrs = slices.Compact(addrs)
-		var x explain.Finding
-		switch {
-		case len(ns) == 0:
-			return unknown(zone, "The nameservers of %s are not known.", zone)
-		case len(ns) == 1:
-			x = fail("", actorFor(f, z.Name, explain.DNSHost), zone, "%s has only one nameserver, %s.", zone, text(ns[0]))
-		case len(addrs) == 1 && !incomplete:
-			x = fail("", actorFor(f, z.Name, explain.DNSHost), zone, "%s of %s have the same address, %s.",
-				words.All(len(ns), "nameservers"), zone, addrs[0])
-		case len(addrs) < 2:
-			return unknown(zone, "The addresses of the nameservers of %s are not known.", zone)
-		default:
-			return pass(zone, "%s has %d nameservers at %d addresses.", zone, len(ns), len(addrs))
-		}
-		x.Visible = nsVisible(f, z)
-		return []explain.Finding{x}
-	})
 }
 
 // sameNS is check DEL03: The parent zone and the zone itself list the same nameservers.
@@ -167,6 +146,14 @@ func sameNS(f *explain.Facts) []explain.Finding {
 		if z.Name.IsRoot() {
 			return nil // the root has no parent
 		}
+		if without := withoutNS(f, z); len(child) == 0 && len(without) > 0 {
+			// Some resolvers, such as BIND, then return SERVFAIL for the NS records.
+			x := fail(explain.Critical, actorFor(f, z.Name, explain.DNSHost), zone,
+				"%s itself has no NS records: its servers say so.", zone)
+			x.Fix = "Enter the nameservers of " + zone + " as NS records at its apex."
+			return []explain.Finding{seen(x, without)}
+		}
+		out := someWithoutNS(f, z, len(child) > 0)
 		if len(parent) == 0 || len(child) == 0 {
 			return unknown(zone, "The nameservers of %s in %s and in itself could not both be read.", zone, above)
 		}
@@ -174,8 +161,8 @@ func sameNS(f *explain.Facts) []explain.Finding {
 		gone, extra := without(child, parent), without(parent, child)
 		var x explain.Finding
 		switch {
-		case len(gone)+len(extra) == 0 && len(z.ChildNS) == 1:
-			return pass(zone, "%s and %s itself both list %s.", above, zone, words.Some(texts(parent)))
+		case len(gone)+len(extra) == 0 && len(byNames(z.ChildNS)) == 1:
+			return append(out, pass(zone, "%s and %s itself both list %s.", above, zone, words.Some(texts(parent)))...)
 		// No server in common: resolvers that use one list never see the servers of the other.
 		case len(extra) == len(parent):
 			x = fail(explain.Error, explain.Registrar, zone,
@@ -185,15 +172,43 @@ func sameNS(f *explain.Facts) []explain.Finding {
 		// All servers together list the same, but one of them has another list.
 		case len(gone)+len(extra) == 0:
 			x = fail(explain.Warning, explain.DNSHost, zone, "The servers of %s do not agree on its nameservers: %s.", zone,
-				nsSets(f, z.Name, z.ChildNS, "lists", "list"))
+				nsSets(f, z.Name, byNames(z.ChildNS)))
 		default:
 			x = fail(explain.Warning, explain.Registrar, zone, "%s and %s itself list different nameservers: %s.", above, zone,
 				sides(above, zone, extra, gone))
 		}
 		x.Fix = nsFix(above, zone, extra, gone)
 		x.Actor, x.Visible = actorFor(f, z.Name, x.Actor), nsVisible(f, z)
-		return []explain.Finding{x}
+		return append(out, x)
 	})
+}
+
+// someWithoutNS returns a finding for servers that say that the zone has no NS records, if other servers have them.
+func someWithoutNS(f *explain.Facts, z iterate.Zone, others bool) []explain.Finding {
+	evidence := withoutNS(f, z)
+	var without []netip.Addr
+	for _, i := range evidence {
+		without = append(without, f.Exchanges[i].Server)
+	}
+	if len(without) == 0 || !others {
+		return nil
+	}
+	without = iterate.Union(without, nil)
+	x := fail(explain.Error, actorFor(f, z.Name, explain.DNSHost), text(z.Name),
+		"%s %s that %s has no NS records, and its other servers list them.", words.Some(servers(f, z.Name, without)),
+		words.Verb(len(without), "says", "say"), text(z.Name))
+	x.Fix = "Bring all servers of " + text(z.Name) + " to the same version of the zone."
+	return []explain.Finding{seen(x, evidence)}
+}
+
+// withoutNS returns the replies of a zone's servers that say that the zone has no NS records.
+func withoutNS(f *explain.Facts, z iterate.Zone) (evidence []int) {
+	for i, e := range f.Exchanges {
+		if e.Zone == z.Name && e.Question == (iterate.Question{Name: z.Name, Type: rr.TypeNS}) && negative(e.Class) {
+			evidence = append(evidence, i)
+		}
+	}
+	return evidence
 }
 
 // sides lists the nameservers that only the parent zone has, and those that only the zone has.
@@ -225,33 +240,11 @@ func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 }
 
 // nsSets lists which servers of a zone return which nameservers.
-func nsSets(f *explain.Facts, zone dnsname.Name, sets []iterate.NSSet, one, many string) string {
+func nsSets(f *explain.Facts, zone dnsname.Name, sets []iterate.NSSet) string {
 	return strings.Join(words.Each(sets, func(s iterate.NSSet) string {
-		return words.Some(servers(f, zone, s.From)) + " " + words.Verb(len(s.From), one, many) + " " +
+		return words.Some(servers(f, zone, s.From)) + " " + words.Verb(len(s.From), "lists", "list") + " " +
 			words.Some(texts(sorted(s.NS)))
 	}), "; ")
-}
-
-// parentsAgree is check DEL19: All servers of the parent zone say the same about the zone.
-func parentsAgree(f *explain.Facts) []explain.Finding {
-	return perZone(f, func(z iterate.Zone) []explain.Finding {
-		zone, above := text(z.Name), text(z.Parent)
-		switch len(z.ParentNS) {
-		case 0:
-			// A zone on the servers of its parent has no referral.
-			if z.Hidden || z.Name.IsRoot() {
-				return nil
-			}
-			return unknown(zone, "What the servers of %s say about %s is not known.", above, zone)
-		case 1:
-			return pass(zone, "All servers of %s that were asked say the same about %s.", above, zone)
-		}
-		x := fail("", actorFor(f, z.Name, explain.Parent), zone,
-			"The servers of %s hand out different nameservers for %s: %s.", above, zone,
-			nsSets(f, z.Parent, z.ParentNS, "says", "say"))
-		x.Visible = nsVisible(f, z)
-		return []explain.Finding{x}
-	})
 }
 
 // maxReferral is the size in bytes that fits into one packet on every network path (RFC 9715). The classic limit of 512

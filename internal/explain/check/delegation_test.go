@@ -88,12 +88,34 @@ func delegationStories() []story {
 			}
 		}, "", ""},
 
-		{"DEL02", "two", nil, "pass", "2 nameservers at 2 addresses"},
+		{"DEL02", "two", nil, "pass", "2 nameservers at 3 addresses"},
 		{"DEL02", "only one", func(f *explain.Facts) {
 			zoneOf(f).ParentNS, zoneOf(f).ChildNS = sets(nsSet(3600, "ns1.example.org")), sets(nsSet(3600, "ns1.example.org"))
-		}, "fail warning", "only one nameserver, ns1.example.org"},
+		}, "fail warning", "org and example.org itself list only one nameserver for example.org, ns1.example.org"},
+		{"DEL02", "only one at the parent", func(f *explain.Facts) {
+			zoneOf(f).ParentNS = sets(nsSet(3600, "ns1.example.org"))
+		}, "fail warning", "org lists only one nameserver for example.org"},
+		{"DEL20", "both", nil, "pass", "have 2 IPv4 and 1 IPv6 addresses"},
+		{"DEL20", "no IPv6", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(two)}), "fail notice",
+			"list no nameserver with an IPv6 address"},
+		{"DEL20", "one IPv4 address", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs("2001:db8::53")}),
+			"fail warning", "only one IPv4 address"},
+		{"DEL20", "no IPv4", func(f *explain.Facts) {
+			for i := range zoneOf(f).Hosts {
+				zoneOf(f).Hosts[i].Glue, zoneOf(f).Hosts[i].Found = nil, addrs("2001:db8::53")
+			}
+		}, "fail error", "org and example.org itself list no nameserver with an IPv4 address"},
+		{"DEL20", "one without IPv4, one without any address", func(f *explain.Facts) {
+			z := zoneOf(f)
+			for i := range z.Hosts {
+				z.Hosts[i].Glue, z.Hosts[i].Found = nil, addrs("2001:db8::53")
+			}
+			z.Hosts[0].Found, z.Hosts[0].Problem = nil, "no such name"
+		}, "fail error", "no nameserver with an IPv4 address"},
+		{"DEL20", "the address of one is not known",
+			host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "", ""},
 		{"DEL02", "two names of one machine", host(iterate.Host{Name: name("ns2.example.net"), Found: addrs(one)}),
-			"fail warning", "Both nameservers of example.org have the same address, 192.0.2.1."},
+			"fail warning", "but all of them have the same address, 192.0.2.1."},
 		{"DEL02", "the address of one is not known",
 			host(iterate.Host{Name: name("ns2.example.net"), Problem: "not looked up"}), "unknown", ""},
 		{"DEL02", "not known", noNS, "unknown", ""},
@@ -194,10 +216,14 @@ func delegationStories() []story {
 			"10.0.0.2, which is a private address"},
 		{"DEL14", "all are", func(f *explain.Facts) {
 			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Found: addrs("10.0.0.2", "fe80::1")}}
-		}, "fail critical", "fe80::1, which is a link-local address"},
+		}, "fail error", "fe80::1, which is a link-local address"},
 		{"DEL14", "an example, outside of a lab", func(f *explain.Facts) {
 			f.Vantage.Name = "here"
-		}, "fail critical", "a documentation address"},
+		}, "fail error", "a documentation address"},
+		{"DEL14", "an internal name space", func(f *explain.Facts) {
+			f.Vantage.Private = true
+			zoneOf(f).Hosts = []iterate.Host{{Name: name("ns2.example.net"), Found: addrs("10.0.0.2", "fd00::2")}}
+		}, "pass", ""},
 		{"DEL14", "not known", noNS, "unknown", ""},
 
 		{"DEL18", "small", nil, "pass", "at most 400 bytes"},
@@ -208,7 +234,25 @@ func delegationStories() []story {
 		{"DEL19", "they do not", func(f *explain.Facts) {
 			zoneOf(f).ParentNS = append(zoneOf(f).ParentNS,
 				iterate.NSSet{NS: names("ns1.old.net"), From: addrs("198.51.100.91")})
-		}, "fail warning", "198.51.100.91 says ns1.old.net"},
+		}, "fail warning", "198.51.100.91 to about 50 % of lookups: ns1.old.net"},
+		{"DEL19", "one has another TTL", func(f *explain.Facts) {
+			z := zoneOf(f)
+			z.ParentNS = append(z.ParentNS, iterate.NSSet{NS: z.ParentNS[0].NS, TTL: 7, From: addrs("198.51.100.91")})
+		}, "pass", ""},
+		{"DEL03", "one server has none", replied(one, "example.org", rr.TypeNS, iterate.NoData), "fail error",
+			"says that example.org has no NS records, and its other servers list them"},
+		{"DEL03", "the zone has none", then(func(f *explain.Facts) { zoneOf(f).ChildNS = nil },
+			replied(one, "example.org", rr.TypeNS, iterate.NoData)), "fail critical", "itself has no NS records"},
+		{"DEL19", "one of two denies", then(atParent("198.51.100.90", iterate.Referral),
+			atParent("198.51.100.91", iterate.NXDomain)), "fail error",
+			"1 of the 2 servers of org say that example.org is not " +
+				"delegated: 198.51.100.91. The others delegate it. About 50 % of lookups fail"},
+		{"DEL19", "one of two refuses", then(atParent("198.51.100.90", iterate.Referral),
+			atParent("198.51.100.91", iterate.LameRefused)), "fail warning", "do not answer for example.org: 198.51.100.91"},
+		{"DEL19", "one packet was lost", then(atParent("198.51.100.90", iterate.Referral),
+			atParent("198.51.100.91", iterate.Timeout)), "pass", ""},
+		{"DEL19", "one is silent", then(atParent("198.51.100.90", iterate.Referral),
+			atParent("198.51.100.91", iterate.Timeout), atParent("198.51.100.91", iterate.Timeout)), "fail warning", ""},
 		{"DEL19", "none said anything", func(f *explain.Facts) { zoneOf(f).ParentNS = nil }, "unknown", ""},
 	}
 }
@@ -261,5 +305,13 @@ func TestVisibleName(t *testing.T) {
 		if got, want := found[0].Visible, now.Add(300*time.Second); got.Before(want) || got.After(want.Add(5*time.Second)) {
 			t.Errorf("%s: visible by %v, want %v", id, got, want)
 		}
+	}
+}
+
+// atParent adds a reply of a server of org about example.org.
+func atParent(server string, class iterate.Class) func(*explain.Facts) {
+	return func(f *explain.Facts) {
+		f.Exchanges = append(f.Exchanges, iterate.Exchange{Zone: name("org"), Server: addr(server),
+			Question: ask("example.org", rr.TypeA), Class: class, Try: 1})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/explain/check"
+	"github.com/nameplane/nameplane/test/reference"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/reference/checks.md")
@@ -56,9 +57,12 @@ func document() string {
 		}
 		fmt.Fprintf(&b, "\n### %s: %s\n\n", c.ID, c.Title)
 		fmt.Fprintf(&b, "At worst %s; part of %s.\n\n", c.Severity, strings.Join(kinds, ", "))
-		fmt.Fprintf(&b, "* When it fails: %s %s\n* How it is determined: %s\n* What to do: %s\n", c.What, c.Why, c.How, c.Fix)
+		items := [][2]string{{"When it fails", c.What + " " + c.Why}, {"How it is determined", c.How}, {"What to do", c.Fix}}
 		if len(c.Refs) > 0 {
-			fmt.Fprintf(&b, "* See: %s\n", strings.Join(c.Refs, ", "))
+			items = append(items, [2]string{"See", strings.Join(c.Refs, ", ")})
+		}
+		for _, item := range items {
+			b.WriteString(reference.Prose("* "+item[0]+": ", "  ", item[1]))
 		}
 	}
 	return b.String()

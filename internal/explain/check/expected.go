@@ -12,6 +12,8 @@ import (
 
 // asExpected is check NAM20: it compares the records that the user expects with those of the authority, type by type.
 func asExpected(f *explain.Facts) (out []explain.Finding) {
+	// --expect may be repeated for one type. The values together are the expected set, because DNS changes sets and not
+	// records.
 	want := map[rr.Type][]string{}
 	for _, s := range f.Expect {
 		if s.Name == f.Name {
@@ -23,6 +25,8 @@ func asExpected(f *explain.Facts) (out []explain.Finding) {
 		if !ok {
 			continue
 		}
+		// The actor of all findings is the DNS host: an answer that the owner did not expect is a change that did not arrive
+		// there.
 		subject := text(f.Name) + " " + o.Type.String()
 		var have []string
 		for _, s := range o.Sets {
@@ -31,6 +35,7 @@ func asExpected(f *explain.Facts) (out []explain.Finding) {
 			}
 		}
 		switch {
+		// Unknown comes first: without an answer, "does not exist" would be wrong.
 		case o.Result == iterate.Unknown:
 			out = append(out, unknown(subject, "The records of %s could not be determined.", subject)...)
 		case sameTexts(have, data):

@@ -106,6 +106,7 @@ func healthy() *explain.Facts {
 		Wildcard: &explain.Wildcard{Asked: name("q7x.example.org"), Class: iterate.NXDomain},
 		Secure: []secure.Result{{Question: ask("www.example.org", rr.TypeA), State: secure.Secure,
 			Zones: []secure.Zone{signed()}}},
+		Mail: mail(),
 		Caches: []explain.Cache{cache("Alpha", "192.0.2.201"), cache("Beta", "192.0.2.202"), cache("Gamma", "192.0.2.203"),
 			local()},
 	}
@@ -134,7 +135,7 @@ func zone() iterate.Zone {
 	return iterate.Zone{
 		Name: name("example.org"), Parent: name("org"), ParentNS: sets(nsSet(3600, ns...)), ChildNS: sets(nsSet(3600, ns...)),
 		Hosts: []iterate.Host{
-			{Name: name("ns2.example.net"), Found: addrs(two)},
+			{Name: name("ns2.example.net"), Found: addrs(two, "2001:db8::2")},
 			{Name: name("ns1.example.org"), Glue: addrs(one), Found: addrs(one)},
 		},
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
@@ -17,6 +18,33 @@ var outdated = map[uint8]string{1: "RSA/MD5", 3: "DSA/SHA-1", 5: "RSA/SHA-1", 6:
 
 var outdatedDigests = map[uint8]string{0: "none", 1: "SHA-1", 3: "GOST"}
 
+// numbers describes a registry of IANA: the numbers that are assigned and current, and those that are
+// reserved (RFC 9364 refers to both registries; read on 2026-11-17).
+type numbers struct {
+	known    []uint8
+	reserved func(uint8) bool
+}
+
+var (
+	algorithmNumbers = numbers{[]uint8{8, 10, 13, 14, 15, 16, 17, 23}, func(n uint8) bool {
+		return slices.Contains([]uint8{0, 2, 4, 9, 11, 255}, n) || n >= 123 && n <= 252
+	}}
+	digestNumbers = numbers{[]uint8{2, 4, 5, 6}, func(n uint8) bool { return n >= 128 && n <= 252 }}
+)
+
+// unusable describes a number that no zone can use, or returns "". Validators do not support it.
+func (r numbers) unusable(number uint8) string {
+	switch {
+	case slices.Contains(r.known, number):
+		return ""
+	case number == 253 || number == 254:
+		return fmt.Sprintf("number %d, which is for private use", number)
+	case r.reserved(number):
+		return fmt.Sprintf("number %d, which is reserved", number)
+	}
+	return fmt.Sprintf("number %d, which is not assigned", number)
+}
+
 // isRSA reports whether an algorithm is RSA. Only RSA keys have a length that can be too short.
 func isRSA(algorithm uint8) bool { return slices.Contains([]uint8{1, 5, 7, 8, 10}, algorithm) }
 
@@ -26,32 +54,59 @@ func algorithms(f *explain.Facts) []explain.Finding {
 		if !z.Signed() && len(z.DS) == 0 {
 			return nil
 		}
-		var wrong []string
 		severity := explain.Notice
-		for _, k := range z.Keys {
-			if name := outdated[k.Algorithm]; name != "" {
-				wrong, severity = append(wrong, fmt.Sprintf("key %d uses %s", k.KeyTag, name)), explain.Warning
-			} else if isRSA(k.Algorithm) && k.Bits > 0 && k.Bits < 2048 {
-				wrong, severity = append(wrong, fmt.Sprintf("key %d has only %d bits", k.KeyTag, k.Bits)), explain.Warning
-			}
+		keys := weakKeys(z)
+		digests, alone := weakDigests(z)
+		// A weak digest beside a better one is ignored by resolvers, and needs only tidying up.
+		if len(keys) > 0 || alone {
+			severity = explain.Warning
 		}
-		for _, d := range z.DS {
-			if name := outdatedDigests[d.DigestType]; name != "" {
-				wrong = append(wrong, fmt.Sprintf("the DS for key %d uses %s", d.KeyTag, name))
-				// Resolvers ignore it if a better DS for the same key exists (RFC 4509 §3).
-				if !slices.ContainsFunc(z.DS, func(o secure.DS) bool {
-					return o.KeyTag == d.KeyTag && outdatedDigests[o.DigestType] == ""
-				}) {
-					severity = explain.Warning
-				}
-			}
-		}
+		wrong := slices.Concat(keys, digests)
 		if len(wrong) > 0 {
-			return []explain.Finding{fail(severity, actorFor(f, z.Name, explain.DNSHost), zone, "In %s, %s: this is deprecated.",
-				zone, words.Some(wrong))}
+			return []explain.Finding{fail(severity, actorFor(f, z.Name, explain.DNSHost), zone,
+				"In %s, %s: validating resolvers do not trust this, or will not for long.", zone, words.Some(wrong))}
 		}
 		return pass(zone, "The keys and DS records of %s use current algorithms.", zone)
 	})
+}
+
+// weakKeys describes the keys that validators should not or cannot use.
+func weakKeys(z secure.Zone) (wrong []string) {
+	for _, k := range z.Keys {
+		switch odd := algorithmNumbers.unusable(k.Algorithm); {
+		case outdated[k.Algorithm] != "":
+			wrong = append(wrong, fmt.Sprintf("key %d uses %s", k.KeyTag, outdated[k.Algorithm]))
+		case odd != "":
+			wrong = append(wrong, fmt.Sprintf("key %d uses the algorithm %s", k.KeyTag, odd))
+		// NIST SP 800-131A does not allow RSA keys below 2048 bits since 2014.
+		case isRSA(k.Algorithm) && k.Bits > 0 && k.Bits < 2048:
+			wrong = append(wrong, fmt.Sprintf("key %d has only %d bits", k.KeyTag, k.Bits))
+		}
+	}
+	return wrong
+}
+
+// weakDigests describes the DS records that validators should not or cannot use, and reports whether a key has no
+// other one: resolvers ignore a weak DS beside a better one (RFC 4509 §3).
+func weakDigests(z secure.Zone) (wrong []string, alone bool) {
+	weak := func(d secure.DS) string {
+		switch odd, digest := algorithmNumbers.unusable(d.Algorithm), digestNumbers.unusable(d.DigestType); {
+		case outdatedDigests[d.DigestType] != "":
+			return "uses " + outdatedDigests[d.DigestType]
+		case digest != "":
+			return "uses the digest " + digest
+		case odd != "" && outdated[d.Algorithm] == "":
+			return "is for the algorithm " + odd
+		}
+		return ""
+	}
+	for _, d := range z.DS {
+		if what := weak(d); what != "" {
+			wrong = append(wrong, fmt.Sprintf("the DS for key %d %s", d.KeyTag, what))
+			alone = alone || !slices.ContainsFunc(z.DS, func(o secure.DS) bool { return o.KeyTag == d.KeyTag && weak(o) == "" })
+		}
+	}
+	return wrong, alone
 }
 
 // nsec3 is check SEC06: NSEC3 is used without extra iterations and without salt.
@@ -70,12 +125,32 @@ func nsec3(f *explain.Facts) []explain.Finding {
 			return nil
 		case d.Kind == "":
 			return unknown(zone, "How %s denies names is not known.", zone)
+		case len(d.Params) > 1 || len(d.Params) == 1 && len(without(d.NSEC, d.Params[0].From)) > 0:
+			return []explain.Finding{fail(explain.Warning, actorFor(f, z.Name, explain.DNSHost), zone,
+				"The servers of %s deny names with different parameters: %s. They have different versions of the zone.", zone,
+				strings.Join(denialParams(f, z), "; "))}
 		case d.Kind == secure.DenialNSEC3 && len(what) > 0:
-			return []explain.Finding{fail("", actorFor(f, z.Name, explain.DNSHost), zone,
+			return []explain.Finding{fail(explain.Notice, actorFor(f, z.Name, explain.DNSHost), zone,
 				"%s uses NSEC3 with %s, which costs time and protects nothing.", zone, words.Some(what))}
 		}
 		return pass(zone, "%s uses %s without extra iterations or salt.", zone, d.Kind)
 	})
+}
+
+// denialParams lists which servers of a zone use NSEC3 with which parameters, and which use NSEC.
+func denialParams(f *explain.Facts, z secure.Zone) (out []string) {
+	for _, p := range z.Denial.Params {
+		salt := "no salt"
+		if p.Salt != "" && p.Salt != "-" {
+			salt = "salt " + p.Salt
+		}
+		out = append(out, fmt.Sprintf("%s: NSEC3 with %s and %s", words.Some(servers(f, z.Name, p.From)),
+			words.Count(int(p.Iterations), "extra iteration", "extra iterations"), salt))
+	}
+	if len(z.Denial.NSEC) > 0 {
+		out = append(out, words.Some(servers(f, z.Name, z.Denial.NSEC))+": NSEC")
+	}
+	return out
 }
 
 // signedHasDS is check SEC07: A signed zone has a DS at the parent zone.
@@ -105,9 +180,11 @@ func cds(f *explain.Facts) []explain.Finding {
 		case c.Problem != "":
 			return []explain.Finding{fail("", actor, zone, "The CDS and CDNSKEY records of %s cannot be used: %s", zone,
 				sentence(c.Problem))}
+		// RFC 8078 §4: a CDS with algorithm 0 asks for the removal of the DS. The parent zone may be slow to follow.
 		case c.Delete && len(z.DS) > 0:
 			return []explain.Finding{fail("", actor, zone,
 				"%s requests the deletion of its DS by CDS or CDNSKEY; the parent zone still has it.", zone)}
+		// A new key is announced before it is used, so a difference is the normal state during a rollover (RFC 7344).
 		case c.Pending:
 			return []explain.Finding{fail(explain.Notice, actorFor(f, z.Name, explain.Parent), zone,
 				"%s requests another DS by CDS or CDNSKEY than the parent zone has.", zone)}
@@ -121,17 +198,18 @@ func cds(f *explain.Facts) []explain.Finding {
 // sameKeys is check SEC09: All nameservers have the same keys.
 func sameKeys(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
+		sets := byKeys(z.KeySets)
 		switch {
-		case len(z.KeySets) > 1:
+		case len(sets) > 1:
 		case !z.Signed():
 			return nil
-		case len(z.KeySets) == 0 || len(z.KeySets[0].From) < 2:
+		case len(sets) == 0 || len(sets[0].From) < 2:
 			return unknown(zone, "The keys of %s are known from only one server.", zone)
 		default:
-			return pass(zone, "%s of %s that replied have the same keys.", words.All(len(z.KeySets[0].From), "servers"), zone)
+			return pass(zone, "%s of %s that replied have the same keys.", words.All(len(sets[0].From), "servers"), zone)
 		}
 		var parts []string
-		for _, k := range z.KeySets {
+		for _, k := range sets {
 			keys := "no keys"
 			if n := len(k.KeyTags); n > 0 {
 				keys = words.Verb(n, "key ", "keys ") +
@@ -143,6 +221,19 @@ func sameKeys(f *explain.Facts) []explain.Finding {
 		return []explain.Finding{fail("", actorFor(f, z.Name, explain.DNSHost), zone,
 			"The servers of %s have different keys: %s.", zone, words.Some(parts))}
 	})
+}
+
+// byKeys joins the sets with the same keys. The signatures of a set may be valid at one server only; SEC03 reports it.
+func byKeys(sets []secure.KeySet) (out []secure.KeySet) {
+	for _, k := range sets {
+		i := slices.IndexFunc(out, func(o secure.KeySet) bool { return slices.Equal(o.KeyTags, k.KeyTags) })
+		if i < 0 {
+			out = append(out, k)
+			continue
+		}
+		out[i].From = iterate.Union(out[i].From, k.From)
+	}
+	return out
 }
 
 // acceptedByValidators is check SEC10: it checks whether resolvers that fail return the answer with validation disabled

@@ -20,6 +20,7 @@ func undelegated(f *explain.Facts) bool {
 		return !f.Name.IsZero() && f.ZoneAt(f.Name) == nil && !parent.IsZero() &&
 			slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.NXDomain })
 	}
+	// A domain can be delegated although one server of the parent zone denied it, so both facts are needed.
 	parent, _ := denied(f, f.Domain)
 	return f.ZoneAt(f.Domain) == nil && !parent.IsZero()
 }
@@ -44,12 +45,13 @@ func typesText(outcomes []explain.Outcome) string {
 // nameExists is check NAM01: The name exists.
 func nameExists(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
-	if f.Name.IsZero() || undelegated(f) {
-		return nil
+	if f.Name.IsZero() || undelegated(f) || f.Kind == explain.Scan && (f.Name == f.Zone || !own(f, f.Zone)) {
+		return nil // in a scan, DEL01 reports a domain without a zone
 	}
 	exists := func(o explain.Outcome) bool {
 		return o.Result == iterate.Answer || o.Result == iterate.NoData || o.End != f.Name && !o.End.IsZero()
 	}
+	// One NXDOMAIN is enough: it holds for all types of the name (RFC 2308 §2.1).
 	denied := func(o explain.Outcome) bool { return o.Result == iterate.NXDomain }
 	switch {
 	// A name with an alias or with records of any type exists.
@@ -84,6 +86,7 @@ func hint(f *explain.Facts, x explain.Finding) explain.Finding {
 	}
 	n := f.Near[0]
 	near, zone := text(n.Name), text(f.Zone)
+	// Panels that append the domain to what the user types are the most frequent cause of a missing name.
 	if n.How == explain.NearDoubled {
 		x.Words += fmt.Sprintf(" But %s exists: the record was created with the domain in it twice.", near)
 		x.Fix = fmt.Sprintf("In the record %s, enter only %q as the host: your DNS host adds %s to it.", near,
@@ -193,6 +196,7 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 		case said[text(owner)]:
 			continue
 		case owner == a.Zone:
+			x.Severity = explain.Error // most lookups succeed
 			x.Words = fmt.Sprintf("%s is the apex of its zone and has a CNAME, to %s: whether resolvers find mail servers "+
 				"and nameservers of the domain depends on chance.", text(owner),
 				strings.TrimSuffix(words.Some(a.Sets[i].Data), "."))
@@ -258,6 +262,7 @@ func chainLength(f *explain.Facts) []explain.Finding {
 		return pass(name, "%s is not an alias.", name)
 	case loops(f):
 		return nil // NAM05 reports it
+	// No RFC sets a limit. Resolvers give up after about eleven aliases, and some after eight.
 	case n > 8 || long:
 		return rerouted(f, f.Chain[:1],
 			fail(explain.Error, explain.DNSHost, name, "%s resolves through %d aliases, which not all resolvers follow: %s.",
@@ -336,6 +341,7 @@ func notDangling(f *explain.Facts) []explain.Finding {
 func targetRegistered(f *explain.Facts) []explain.Finding {
 	var all []explain.Finding
 	for _, h := range f.Chain {
+		// The domain of the user itself has its own checks, REG01 and REG02.
 		if h.Domain.IsZero() || h.Domain == f.Domain {
 			continue
 		}
@@ -346,6 +352,7 @@ func targetRegistered(f *explain.Facts) []explain.Finding {
 		// A delegated domain is registered, whatever the registry says.
 		case f.ZoneAt(h.Domain) != nil || ok && r.State == registry.Registered:
 			all = append(all, pass(domain, "%s, which %s leads to, is registered.", domain, text(f.Name))...)
+		// Both the registry and the parent zone must say so: a false alarm of a takeover costs trust.
 		case ok && r.State == registry.Free && !parent.IsZero():
 			x := fail("", explain.DNSHost, domain,
 				"%s leads to %s, but the domain %s is not registered: anyone can register it and answer for your name.",

@@ -104,7 +104,7 @@ func nameStories() []story {
 		{"NAM03", "not an alias", nil, "pass", ""},
 		{"NAM03", "an alias alone", alias("edge.example.net"), "pass", ""},
 		{"NAM03", "at the apex", beside("example.org", rr.TypeA, iterate.Answer,
-			set("example.org", rr.TypeCNAME, 300, "edge.example.net.")), "fail critical",
+			set("example.org", rr.TypeCNAME, 300, "edge.example.net.")), "fail error",
 			"example.org is the apex of its zone and has a CNAME, to edge.example.net"},
 		{"NAM03", "beside MX", then(alias("edge.example.net"),
 			beside("www.example.org", rr.TypeMX, iterate.Answer,

@@ -24,6 +24,7 @@ func perHost(f *explain.Facts, ok string,
 		}
 		switch {
 		case len(all) > 0:
+			// Unknown hosts hide behind failed ones: the finding about the failure is what the user needs.
 			return worst(all)
 		case len(z.Hosts) == 0:
 			return unknown(text(z.Name), "The nameservers of %s are not known.", text(z.Name))
@@ -46,6 +47,7 @@ func glued(f *explain.Facts) []explain.Finding {
 	return perHost(f, "Resolvers get the addresses of the nameservers inside %s with the delegation.",
 		func(z iterate.Zone, h iterate.Host) []explain.Finding {
 			parent, _ := iterate.Join(z.ParentNS)
+			// Hidden: the parent zone and the zone have the same servers, so no referral with glue was seen.
 			if z.Hidden || !h.Name.IsIn(z.Name) || !slices.Contains(parent, h.Name) || len(h.Glue) > 0 {
 				return nil
 			}
@@ -88,6 +90,7 @@ func sameGlue(f *explain.Facts) []explain.Finding {
 				}
 				return unknown(ns, "The address of %s in its own zone could not be determined.", ns)
 			}
+			// An old address is worse than a missing one: resolvers query a machine that may belong to somebody else by now.
 			var old, gone []netip.Addr
 			for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
 				glue, found := only(h.Glue, family), only(h.Found, family)
@@ -132,6 +135,7 @@ func nsNotAlias(f *explain.Facts) []explain.Finding {
 			ns := text(h.Name)
 			target, evidence := aliasAt(f, h.Name)
 			switch {
+			// RFC 2181 §10.3 forbids an alias as the target of an NS record.
 			case target != "" || h.Problem == "is an alias":
 				words := ""
 				if target != "" {
@@ -217,6 +221,7 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 			switch end := r.Dates.Expires; {
 			case !ok:
 				return nil // the registry was not queried for it
+			// A registry can be wrong about "free". Only together with a name that does not resolve it is a takeover.
 			case r.State == registry.Free && len(h.Addrs()) == 0:
 				return []explain.Finding{fail(explain.Critical, actorFor(f, z.Name, explain.Registrar), ns,
 					"%s is a nameserver of %s, but the domain %s is not registered: anyone can register it and answer for %s.", ns,
@@ -224,6 +229,7 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 			case r.State != registry.Registered:
 				return unknown(ns, "Whether %s, the domain of the nameserver %s, is registered could not be determined.",
 					text(name), ns)
+			// Seven days, as in REG02: less time than most owners need to reach a registrar.
 			case !end.IsZero() && end.Sub(f.At) <= 7*oneDay:
 				return []explain.Finding{fail(explain.Error, explain.Registrar, ns,
 					"%s is a nameserver of %s, and the registration of its domain %s ends on %s.", ns, text(z.Name), text(name),
@@ -239,6 +245,7 @@ func noCircle(f *explain.Facts) []explain.Finding {
 		zone := text(z.Name)
 		loops := only(f.Notes, func(n iterate.Note) bool { return n.Kind == iterate.NoteNSLoop && n.Zone == z.Name })
 		circle := words.Each(loops, func(n iterate.Note) string { return strings.TrimSuffix(n.Subject, ".") })
+		// A host that was not looked up may be the one that breaks the circle.
 		open := slices.ContainsFunc(z.Hosts, func(h iterate.Host) bool {
 			return h.Problem == "not looked up" || h.Problem == "could not be looked up"
 		})
@@ -254,19 +261,14 @@ func noCircle(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// nsPublic is check DEL14: All nameservers have public addresses.
+// nsPublic is check DEL14: All nameservers have public addresses. It is an error and not critical: the address may work
+// where the name is used, and DEL05 reports servers that do not reply.
 func nsPublic(f *explain.Facts) []explain.Finding {
 	return perHost(f, "All nameservers of %s have public addresses.",
 		func(z iterate.Zone, h iterate.Host) (out []explain.Finding) {
-			severity := explain.Critical
-			for _, o := range z.Hosts {
-				if slices.ContainsFunc(o.Addrs(), func(a netip.Addr) bool { return special(f, a) == "" }) {
-					severity = explain.Error // resolvers can use the others
-				}
-			}
 			for _, a := range h.Addrs() {
 				if why := special(f, a); why != "" {
-					x := fail(severity, actorFor(f, z.Name, explain.DNSHost), text(h.Name),
+					x := fail("", actorFor(f, z.Name, explain.DNSHost), text(h.Name),
 						"%s, a nameserver of %s, has the address %s, which is %s: nobody can reach it from the internet.", text(h.Name),
 						text(z.Name), a, why)
 					x.Visible = nsVisible(f, z)

@@ -55,9 +55,12 @@ func registered(f *explain.Facts) []explain.Finding {
 		x.Fix = "Compare the ending of the name letter by letter with the name that you own."
 		return []explain.Finding{hint(f, seen(x, evidence))}
 	case ok && r.State == registry.Registered:
-		return pass(domain, "%s is registered%s", domain, sentence(naming(" at %s", r.Registrar.Name)))
+		return pass(domain, "%s is registered%s.", domain, strings.TrimRight(naming(" at %s", r.Registrar.Name), ". "))
 	case f.ZoneAt(f.Domain) != nil:
+		// Many country registries limit or refuse RDAP and WHOIS. The DNS is proof enough.
 		return pass(domain, "%s is delegated, and therefore registered.", domain)
+	case inParent(f):
+		return nil // it is a name of the parent zone, and needs no registration
 	// One source may be wrong or late: the registry and the DNS must both deny the domain.
 	case ok && r.State == registry.Free && !parent.IsZero():
 		x := fail("", explain.You, domain,
@@ -116,6 +119,7 @@ func notExpiring(f *explain.Facts) []explain.Finding {
 		case left <= 0:
 			x := fail(severity, explain.Registrar, domain, "The registration of %s ended on %s, according to %s%s.", domain,
 				words.Day(end), whose, otherDate(r.Dates))
+			// ICANN gives 30 days of redemption after the deletion, at a higher price, and then five days of pendingDelete.
 			if r.Has("redemptionPeriod") || r.Has("pendingDelete") {
 				x.Fix = "It is too late to renew the domain: it can only be restored, if at all. See REG04."
 			}
@@ -162,6 +166,7 @@ func withStatus(f *explain.Facts, ok string, codes ...string) []explain.Finding 
 		case len(out) > 0:
 			return out
 		case len(r.Statuses) == 0:
+			// A domain without any status is possible in EPP only as "ok", which registries then publish (RFC 5731 §2.3).
 			return unknown(domain, "The registry publishes no status of %s.", domain)
 		}
 		return pass(domain, ok, domain)
@@ -238,6 +243,7 @@ func registryNS(f *explain.Facts) []explain.Finding {
 		}
 		var ns []dnsname.Name
 		for _, h := range r.Nameservers {
+			// WHOIS has names with spaces or addresses in them. One bad line must not hide the others.
 			if n, err := dnsname.Parse(h.Name); err == nil {
 				ns = append(ns, n)
 			}
@@ -272,6 +278,7 @@ func registryDS(f *explain.Facts) []explain.Finding {
 				secure.DS{KeyTag: d.KeyTag, Algorithm: d.Algorithm, DigestType: d.DigestType, Digest: d.Digest})
 		}
 		there, here := dsTexts(z.DS), dsTexts(atRegistry)
+		// Some registries publish only "signed", and others only the records.
 		signed := r.DNSSEC.Signed || len(r.DNSSEC.DS)+len(r.DNSSEC.Keys) > 0
 		var x explain.Finding
 		switch {

@@ -101,7 +101,7 @@ func registrationStories() []story {
 		{"REG06", "not locked", func(f *explain.Facts) {
 			reg(f).Statuses = []registry.Status{registry.StatusOf("ok")}
 		}, "fail notice", "not locked"},
-		{"REG06", "a WHOIS server that tells little", func(f *explain.Facts) {
+		{"REG06", "a WHOIS server that returns little", func(f *explain.Facts) {
 			reg(f).Source, reg(f).Confidence, reg(f).Statuses = registry.WHOIS, "medium",
 				[]registry.Status{registry.StatusOf("connect")}
 		}, "unknown", ""},

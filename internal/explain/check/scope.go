@@ -103,14 +103,14 @@ func outcome(f *explain.Facts, t rr.Type) (explain.Outcome, bool) {
 
 // denied returns the ancestor zone that denies a name, or the zero name if none does.
 func denied(f *explain.Facts, name dnsname.Name) (zone dnsname.Name, evidence []int) {
-	no := func(c iterate.Class) bool { return c == iterate.NXDomain || c == iterate.NoData || c == iterate.NoSOA }
 	for _, a := range f.Answers {
-		if no(a.Class) && a.Zone != name && name.IsIn(a.Zone) && a.Question.Name.IsIn(name) {
+		if negative(a.Class) && a.Zone != name && name.IsIn(a.Zone) && a.Question.Name.IsIn(name) {
 			zone, evidence = a.Zone, append(evidence, a.Evidence...)
 		}
 	}
 	for _, o := range f.Outcomes {
-		if zone.IsZero() && no(o.Result) && o.End.IsIn(name) && o.Zone != name && !o.Zone.IsZero() && name.IsIn(o.Zone) {
+		if zone.IsZero() && negative(o.Result) && o.End.IsIn(name) && o.Zone != name && !o.Zone.IsZero() &&
+			name.IsIn(o.Zone) {
 			zone = o.Zone
 		}
 	}

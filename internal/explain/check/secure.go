@@ -42,6 +42,7 @@ func perSecured(f *explain.Facts, judge func(z secure.Zone, zone string) []expla
 func dsVisible(f *explain.Facts, z secure.Zone) time.Time {
 	var ttl uint32
 	for _, d := range z.DS {
+		// Some parents give the DS records of one zone different TTLs. The last to expire decides.
 		ttl = max(ttl, d.TTL)
 	}
 	return after(f, replaced(f, z.Name, rr.TypeDS, safeat.DS, ttl))
@@ -67,6 +68,7 @@ func dsMatches(f *explain.Facts) []explain.Finding {
 			x := fail("", actorFor(f, z.Name, explain.Registrar), zone,
 				"The parent zone has the DS %s for %s, which matches none of its keys (%s): validating resolvers reject every "+
 					"answer.", words.Some(dsTexts(z.DS)), zone, words.Some(tags(z)))
+			// The key is right and the signature is missing: only the signer of the zone can mend that, and not the registrar.
 			if z.Cause == secure.KeysUnsigned {
 				x.Words = fmt.Sprintf("A key of %s matches the DS %s, but it does not sign the zone's keys: validating "+
 					"resolvers reject every answer.", zone, words.Some(dsTexts(z.DS)))
@@ -74,11 +76,37 @@ func dsMatches(f *explain.Facts) []explain.Finding {
 			}
 			x.Visible = dsVisible(f, z)
 			return []explain.Finding{x}
+		// SEC03 reports bad signatures of the zone's own keys.
+		case z.State == secure.Bogus && len(badSignatures(f, z, zone)) == 0:
+			return bogusAbove(f, z, zone)
 		case slices.ContainsFunc(z.DS, func(d secure.DS) bool { return d.Matches }):
 			return pass(zone, "The DS of %s matches one of its keys.", zone)
 		}
 		return unknown(zone, "Whether the DS of %s matches its keys could not be determined: %s", zone, sentence(z.Why))
 	})
+}
+
+// bogusAbove returns the finding for a zone that validating resolvers reject because of a zone above it: the DS or the
+// proof that there is none is bogus. A zone above that is checked itself has the finding already.
+func bogusAbove(f *explain.Facts, z secure.Zone, zone string) []explain.Finding {
+	at := z // the zone at which the chain of trust breaks
+	for at.Cause == secure.Above {
+		above, ok := securedZone(f, at.Parent)
+		if !ok || above.State != secure.Bogus {
+			break
+		}
+		if slices.ContainsFunc(judged(f), func(j iterate.Zone) bool { return j.Name == above.Name }) {
+			return nil
+		}
+		at = above
+	}
+	// The root of the public DNS has its keys. If not, this is another root, and the trust anchors are wrong.
+	if at.Name.IsRoot() {
+		return unknown(zone, "Whether validating resolvers accept %s could not be determined, because the root does not "+
+			"have the expected keys: %s", zone, sentence(at.Why))
+	}
+	return []explain.Finding{fail("", actorFor(f, z.Name, explain.Parent), zone,
+		"Validating resolvers reject every answer of %s: %s", zone, sentence(at.Why))}
 }
 
 // dsAndSigned is check SEC02: A zone with a DS is signed.
@@ -87,7 +115,7 @@ func dsAndSigned(f *explain.Facts) []explain.Finding {
 		switch {
 		case noDS(z):
 			return nil
-		case z.State == secure.Bogus && z.Cause == secure.Unsigned:
+		case z.State == secure.Bogus && z.Cause == secure.Unsigned, unsupported(z) && len(z.KeySets) > 0 && !z.Signed():
 			x := fail("", actorFor(f, z.Name, explain.Registrar), zone,
 				"The parent zone has the DS %s for %s, but the zone is not signed: validating resolvers reject every answer.",
 				words.Some(dsTexts(z.DS)), zone)
@@ -95,8 +123,18 @@ func dsAndSigned(f *explain.Facts) []explain.Finding {
 			return []explain.Finding{x}
 		case z.Signed():
 			return pass(zone, "%s has a DS, and is signed.", zone)
+		case z.State == secure.Bogus:
+			return nil // SEC01 reports it
 		}
 		return unknown(zone, "Whether %s is signed could not be determined: %s", zone, sentence(z.Why))
+	})
+}
+
+// unsupported reports whether a DS has an algorithm that resolvers support, and package secure does not: Ed448. Whether
+// the zone has keys is known without it.
+func unsupported(z secure.Zone) bool {
+	return z.Cause == secure.Algorithm && slices.ContainsFunc(z.DS, func(d secure.DS) bool {
+		return d.Algorithm == 16 && (d.DigestType == 2 || d.DigestType == 4)
 	})
 }
 
@@ -174,6 +212,7 @@ func (r *rejected) add(set string, from []netip.Addr, severity explain.Severity)
 // also returns a good one.
 func rejectedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*rejected {
 	out := map[secure.Cause]*rejected{secure.Expired: {}, secure.Early: {}, secure.Mismatch: {}, secure.Missing: {}}
+	sound := soundServers(z)
 	for _, s := range z.Signatures {
 		good := func(o secure.Signature) bool { return o.Valid && o.Owner == s.Owner && o.Type == s.Type }
 		beside := func(o secure.Signature) bool { return good(o) && len(without(s.From, o.From)) == 0 }
@@ -184,8 +223,8 @@ func rejectedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*rejected {
 		switch {
 		case z.State == secure.Insecure:
 			severity = explain.Warning // without a DS, nobody validates it yet
-		case slices.ContainsFunc(z.Signatures, good):
-			severity = explain.Error // some servers have a good one
+		case slices.ContainsFunc(z.Signatures, good) || len(sound) > 0:
+			severity = explain.Error // resolvers try another server, which has a good one
 		}
 		out[s.Cause].add(text(s.Owner)+" "+s.Type, s.From, severity)
 	}
@@ -197,6 +236,19 @@ func rejectedOf(f *explain.Facts, z secure.Zone) map[secure.Cause]*rejected {
 		}
 	}
 	return out
+}
+
+// soundServers returns the servers whose signatures are all valid.
+func soundServers(z secure.Zone) []netip.Addr {
+	var good, bad []netip.Addr
+	for _, s := range z.Signatures {
+		if s.Valid {
+			good = append(good, s.From...)
+		} else {
+			bad = append(bad, s.From...)
+		}
+	}
+	return without(good, bad)
 }
 
 // badSignatures returns one finding for each cause, not for each set: a signer that stopped breaks all sets at once.
@@ -243,14 +295,28 @@ func denials(f *explain.Facts) []explain.Finding {
 		switch d := z.Denial; {
 		case d.Kind == "" || z.State == secure.Unknown:
 			return unknown(zone, "No denial of %s could be verified.", zone)
-		case !d.OK && (d.Cause == secure.BadDenial || d.Kind == secure.DenialNone):
-			return []explain.Finding{fail("", actorFor(f, z.Name, explain.DNSHost), zone,
-				"%s does not prove that %s does not exist: %s", zone, strings.ReplaceAll(d.Subject, ". ", " "),
-				sentence(d.Problem))}
+		// Resolvers reject proofs without a valid signature as they reject missing ones.
+		case !d.OK && (d.Kind == secure.DenialNone || slices.Contains([]secure.Cause{secure.BadDenial, secure.Missing,
+			secure.Expired, secure.Early, secure.Mismatch}, d.Cause)):
+			return []explain.Finding{unproven(f, z, zone)}
 		case !d.OK:
 			return unknown(zone, "The denials of %s could not be verified: %s", zone, sentence(d.Problem))
 		default:
 			return pass(zone, "%s proves with %s that names do not exist.", zone, d.Kind)
 		}
 	})
+}
+
+// unproven returns the finding for denials without a valid proof. If other servers prove theirs, resolvers ask these.
+func unproven(f *explain.Facts, z secure.Zone, zone string) explain.Finding {
+	d := z.Denial
+	subject := strings.ReplaceAll(d.Subject, ". ", " ")
+	if len(without(d.Proving, d.Failing)) > 0 {
+		return fail(explain.Error, actorFor(f, z.Name, explain.DNSHost), zone,
+			"%s %s not prove that %s does not exist, and other servers of %s do: %s",
+			words.Some(servers(f, z.Name, d.Failing)), words.Verb(len(d.Failing), "does", "do"), subject, zone,
+			sentence(d.Problem))
+	}
+	return fail("", actorFor(f, z.Name, explain.DNSHost), zone, "%s does not prove that %s does not exist: %s", zone,
+		subject, sentence(d.Problem))
 }

@@ -55,6 +55,16 @@ func secureStories() []story {
 			"The parent zone has the DS 7 (algorithm 13, digest 2 AABBCCDD…) for example.org, which matches none of its " +
 				"keys (7)"},
 		{"SEC01", "the key does not sign", bogus(secure.KeysUnsigned), "fail critical", "does not sign the zone's keys"},
+		{"SEC01", "the parent does not prove it", func(f *explain.Facts) {
+			*sec(f) = secure.Zone{Name: name("example.org"), Parent: name("org"), State: secure.Bogus,
+				Cause: secure.BadDenial, Why: "a negative reply of org. has no proof"}
+		}, "fail critical", "Validating resolvers reject every answer of example.org: a negative reply of org. has no " +
+			"proof."},
+		{"SEC01", "another root", func(f *explain.Facts) {
+			*sec(f) = secure.Zone{Name: name("example.org"), Parent: name("."), State: secure.Bogus, Cause: secure.Above}
+			f.Secure[0].Zones = append(f.Secure[0].Zones, secure.Zone{Name: name("."), State: secure.Bogus,
+				Cause: secure.Unsigned, Why: "there are DS records for ., but the zone has no keys"})
+		}, "unknown", "the root does not have the expected keys"},
 		{"SEC01", "not signed", plain, "", ""},
 		{"SEC01", "not seen", notSeen, "unknown", ""},
 		{"SEC02", "signed", nil, "pass", ""},
@@ -93,6 +103,14 @@ func secureStories() []story {
 			sec(f).Denial = secure.Denial{Kind: secure.DenialNone, Subject: "q7x.example.org. A",
 				Problem: "There is no NSEC record."}
 		}, "fail critical", ""},
+		{"SEC04", "the proof is not signed", func(f *explain.Facts) {
+			sec(f).Denial = secure.Denial{Kind: secure.DenialNSEC, Cause: secure.Missing, Problem: "x NSEC is not signed"}
+		}, "fail critical", "x NSEC is not signed"},
+		{"SEC04", "one server has no proof", func(f *explain.Facts) {
+			sec(f).Denial = secure.Denial{Kind: secure.DenialNSEC, Cause: secure.BadDenial, Subject: "q7x.example.org. A",
+				Problem: "it has no proof", Proving: addrs(one), Failing: addrs(two)}
+		}, "fail error", "ns2.example.net (198.51.100.2) does not prove that q7x.example.org A does not exist, and other " +
+			"servers of example.org do: it has no proof."},
 		{"SEC04", "no denial was seen", func(f *explain.Facts) { sec(f).Denial = secure.Denial{} }, "unknown", ""},
 		{"SEC04", "not signed", plain, "", ""},
 
@@ -110,6 +128,16 @@ func secureStories() []story {
 			sec(f).DS = append(sec(f).DS, sec(f).DS[0])
 			sec(f).DS[0].DigestType = 1
 		}, "fail notice", ""},
+		{"SEC05", "an algorithm that is not assigned", func(f *explain.Facts) { sec(f).Keys[0].Algorithm = 100 },
+			"fail warning", "uses the algorithm number 100, which is not assigned"},
+		{"SEC05", "a private algorithm", func(f *explain.Facts) { sec(f).Keys[0].Algorithm = 253 }, "fail warning",
+			"which is for private use"},
+		{"SEC05", "a reserved algorithm", func(f *explain.Facts) { sec(f).Keys[0].Algorithm = 252 }, "fail warning",
+			"number 252, which is reserved"},
+		{"SEC05", "a reserved digest", func(f *explain.Facts) { sec(f).DS[0].DigestType = 200 }, "fail warning",
+			"number 200, which is reserved"},
+		{"SEC05", "a digest that is not assigned", func(f *explain.Facts) { sec(f).DS[0].DigestType = 77 }, "fail warning",
+			"uses the digest number 77, which is not assigned"},
 		{"SEC05", "not signed", plain, "", ""},
 		{"SEC05", "not known", func(f *explain.Facts) { f.Secure = nil }, "unknown", ""},
 
@@ -120,6 +148,14 @@ func secureStories() []story {
 		{"SEC06", "none", func(f *explain.Facts) {
 			sec(f).Denial = secure.Denial{Kind: secure.DenialNSEC3, OK: true}
 		}, "pass", ""},
+		{"SEC06", "servers differ", func(f *explain.Facts) {
+			sec(f).Denial = secure.Denial{Kind: secure.DenialNSEC3, OK: true, Params: []secure.NSEC3Params{
+				{From: addrs(one)}, {Salt: "ab", From: addrs(two)}}}
+		}, "fail warning", "different parameters"},
+		{"SEC06", "one uses NSEC", func(f *explain.Facts) {
+			sec(f).Denial = secure.Denial{Kind: secure.DenialNSEC3, OK: true, NSEC: addrs(two),
+				Params: []secure.NSEC3Params{{From: addrs(one)}}}
+		}, "fail warning", "(192.0.2.1): NSEC3 with 0 extra iterations and no salt; ns2.example.net (198.51.100.2): NSEC."},
 		{"SEC06", "no denial was seen", func(f *explain.Facts) { sec(f).Denial = secure.Denial{} }, "unknown", ""},
 
 		{"SEC07", "with a DS", nil, "pass", ""},
@@ -144,6 +180,10 @@ func secureStories() []story {
 			sec(f).KeySets = []secure.KeySet{{KeyTags: []uint16{7}, From: addrs(one)},
 				{KeyTags: []uint16{8, 9}, From: addrs(two)}}
 		}, "fail error", "ns1.example.org (192.0.2.1) has key 7 and ns2.example.net (198.51.100.2) has keys 8 and 9"},
+		{"SEC09", "the same, and one is not signed", func(f *explain.Facts) {
+			sec(f).KeySets = []secure.KeySet{{KeyTags: []uint16{7}, From: addrs(one), State: secure.Secure},
+				{KeyTags: []uint16{7}, From: addrs(two), State: secure.Bogus}}
+		}, "pass", "Both servers"},
 		{"SEC09", "of one server only", func(f *explain.Facts) { sec(f).KeySets[0].From = addrs(one) }, "unknown", ""},
 		{"SEC09", "not signed", plain, "", ""},
 

@@ -10,6 +10,13 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
+// lame reports whether a server replied, but not with an answer for the zone. Other servers of the zone may answer, so
+// for resolvers all these replies mean the same: ask another server.
+func lame(c iterate.Class) bool {
+	return c.Lame() || slices.Contains([]iterate.Class{iterate.NotImp, iterate.FormErr, iterate.BadVers,
+		iterate.BadCookie, iterate.Odd, iterate.Truncated}, c)
+}
+
 // replies describes the replies of lame servers.
 var replies = map[iterate.Class]string{
 	iterate.LameRefused:  "it replies REFUSED",
@@ -17,6 +24,12 @@ var replies = map[iterate.Class]string{
 	iterate.LameNotAuth:  "its reply is not authoritative",
 	iterate.Recursed:     "it replies from a cache, as a resolver does",
 	iterate.Upward:       "it refers to the root or a parent zone",
+	iterate.NotImp:       "it replies NOTIMP",
+	iterate.FormErr:      "it replies FORMERR, with and without EDNS",
+	iterate.BadVers:      "it replies BADVERS",
+	iterate.BadCookie:    "it rejects every DNS cookie",
+	iterate.Odd:          "its reply does not answer the question",
+	iterate.Truncated:    "it truncates its reply, and does not complete it over TCP",
 }
 
 // tally counts the servers of a zone by their replies.
@@ -32,10 +45,11 @@ func tallyOf(f *explain.Facts, zone dnsname.Name) (t tally) {
 		switch {
 		case s.Class.Usable() || s.Class == iterate.NoSOA:
 			t.good++
-		case s.Class.Lame():
+		case lame(s.Class):
 			t.lame++
 		case down(f, s):
 			t.down++
+		// The budget ended before the server was asked: it may be good.
 		case (s.Class == iterate.Unknown || s.Class == "") && usable(f, s.Addr) && special(f, s.Addr) == "":
 			t.unasked++
 		default:
@@ -45,12 +59,12 @@ func tallyOf(f *explain.Facts, zone dnsname.Name) (t tally) {
 	return t
 }
 
-// down reports whether a server does not reply. One lost packet is not enough. Addresses that this machine cannot use,
-// or that nobody can reach, are not down.
+// down reports whether a server does not reply. One lost packet is not enough. Addresses that this machine cannot use
+// are not down.
 func down(f *explain.Facts, s explain.Server) bool {
 	silent := s.Class == iterate.Timeout && s.Sent >= 2 || s.Class == iterate.Unreachable
 	return silent && s.Source.Fact != explain.No && s.Health != iterate.Flaky && s.Health != iterate.Up &&
-		usable(f, s.Addr) && special(f, s.Addr) == ""
+		usable(f, s.Addr)
 }
 
 // authoritative is check DEL04: Every nameserver knows the zone.
@@ -64,7 +78,7 @@ func authoritative(f *explain.Facts) []explain.Finding {
 		}
 		for _, s := range t.all {
 			// DEL07 reports servers that refer upwards, unless no other server is left.
-			if !s.Class.Lame() || s.Class == iterate.Upward && severity != explain.Critical {
+			if !lame(s.Class) || s.Class == iterate.Upward && severity != explain.Critical {
 				continue
 			}
 			x := fail(severity, actorFor(f, z.Name, explain.DNSHost), server(s),
@@ -122,6 +136,7 @@ func notUpward(f *explain.Facts) []explain.Finding {
 func reachable(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, t := text(z.Name), tallyOf(f, z.Name)
+		// Resolvers try the other servers, so one that is down costs time but breaks nothing yet.
 		severity := explain.Warning
 		if t.down > 0 && t.down == len(t.all) {
 			severity = explain.Critical
@@ -135,6 +150,7 @@ func reachable(f *explain.Facts) []explain.Finding {
 			case down(f, s):
 				x = fail(severity, actor, server(s), "%s, a server of %s, does not reply: all %s were lost.", server(s), zone,
 					words.Count(s.Sent, "query", "queries"))
+			// Losses between this machine and the server are possible, too, so this is only a notice.
 			case s.Health == iterate.Flaky && s.Lost > 0 && s.Sent > 0 && !explained(s):
 				x = fail(explain.Notice, actor, server(s), "%s, a server of %s, lost %d of %d queries (%d %%).", server(s), zone,
 					s.Lost, s.Sent, 100*s.Lost/s.Sent)
@@ -168,40 +184,43 @@ func explained(s explain.Server) bool {
 type probe struct {
 	of    func(explain.Server) explain.Probe
 	bad   explain.Fact // the result that fails the check
-	words string       // format for the server and the zone if the check fails; the detail of the probe and a dot follow
-	ok    string       // format for the zone if it passes
+	words string       // message if the check fails, with verbs for the server and the zone; judge adds the detail
+	ok    string       // message if the check passes, with a verb for the zone
 	open  string       // what could not be determined
 }
 
 // judge returns the findings for one behaviour of all servers. Servers that were not tested do not count.
 func (p probe) judge(f *explain.Facts) []explain.Finding {
-	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
-		zone, good := text(z.Name), 0
-		var open []string
-		for _, s := range listed(f, z.Name) {
-			switch got := p.of(s); got.Fact {
-			case p.bad:
-				x := fail("", actorFor(f, z.Name, explain.DNSHost), server(s), p.words+"%s.", server(s), zone, detail(got))
-				out = append(out, seen(x, got.Evidence))
-			case explain.Unknown:
-				if s.Health != iterate.Down { // DEL05 reports servers that are down
-					open = append(open, server(s))
-				}
-			case explain.Unasked:
-			default:
-				good++
+	return perZone(f, func(z iterate.Zone) []explain.Finding { return p.judgeZone(f, z) })
+}
+
+// judgeZone returns the findings for the servers of one zone.
+func (p probe) judgeZone(f *explain.Facts, z iterate.Zone) (out []explain.Finding) {
+	zone, good := text(z.Name), 0
+	var open []string
+	for _, s := range listed(f, z.Name) {
+		switch got := p.of(s); got.Fact {
+		case p.bad:
+			x := fail("", actorFor(f, z.Name, explain.DNSHost), server(s), p.words+"%s.", server(s), zone, detail(got))
+			out = append(out, seen(x, got.Evidence))
+		case explain.Unknown:
+			if s.Health != iterate.Down { // DEL05 reports servers that are down
+				open = append(open, server(s))
 			}
+		case explain.Unasked:
+		default:
+			good++
 		}
-		switch {
-		case len(out) > 0:
-			return out
-		case len(open) > 0:
-			return unknown(zone, "%s could not be determined for %s.", p.open, words.Some(open))
-		case good == 0:
-			return nil
-		}
-		return pass(zone, p.ok, zone)
-	})
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case len(open) > 0:
+		return unknown(zone, "%s could not be determined for %s.", p.open, words.Some(open))
+	case good == 0:
+		return nil
+	}
+	return pass(zone, p.ok, zone)
 }
 
 // detail returns the detail of a probe as the end of a sentence.

@@ -32,6 +32,8 @@ func serverStories() []story {
 		{"DEL04", "SERVFAIL", ns2(iterate.LameServfail), "fail error", "SERVFAIL"},
 		{"DEL04", "not an authority", ns2(iterate.LameNotAuth), "fail error", "not authoritative"},
 		{"DEL04", "a resolver", ns2(iterate.Recursed), "fail error", "from a cache"},
+		{"DEL04", "NOTIMP", ns2(iterate.NotImp), "fail error", "it replies NOTIMP"},
+		{"DEL04", "always truncated", ns2(iterate.Truncated), "fail error", "does not complete it over TCP"},
 		{"DEL04", "all of them", all(iterate.LameRefused), "fail critical", ""},
 		{"DEL04", "all of them refer upward", all(iterate.Upward), "fail critical", ""},
 		{"DEL04", "the one lame, the other silent", func(f *explain.Facts) {
@@ -65,6 +67,10 @@ func serverStories() []story {
 		}, "fail warning", "ns2.example.net (198.51.100.2), a server of example.org, does not reply: all 3 queries were " +
 			"lost."},
 		{"DEL05", "all are", func(f *explain.Facts) { both(f, silent) }, "fail critical", ""},
+		{"DEL05", "all are, at private addresses", func(f *explain.Facts) {
+			both(f, silent)
+			first(f).Addr, second(f).Addr = addr("10.0.0.1"), addr("10.0.0.2")
+		}, "fail critical", "ns1.example.org (10.0.0.1), a server of example.org, does not reply"},
 		{"DEL05", "one cannot be reached", func(f *explain.Facts) {
 			silent(second(f))
 			second(f).Class = iterate.Unreachable
@@ -124,13 +130,10 @@ func serverStories() []story {
 			both(f, func(s *explain.Server) { s.RTT = 350 * time.Millisecond })
 		}, "fail notice", "every first visit waits this long"},
 		{"DEL17", "in one network", func(f *explain.Facts) {
-			second(f).Addr = addr("192.0.2.99")
-		}, "fail notice", "Both addresses of the servers of example.org are in one network, 192.0.2.0/24."},
+			zoneOf(f).Hosts = hosts("192.0.2.99")
+		}, "fail notice", "list nameservers for example.org whose addresses are all in one network, 192.0.2.0/24."},
 		{"DEL17", "in one network, and IPv6", func(f *explain.Facts) {
-			second(f).Addr = addr("192.0.2.99")
-			six := *first(f)
-			six.Addr = addr("2001:db8::1")
-			f.Servers = append(f.Servers, six)
+			zoneOf(f).Hosts = hosts("192.0.2.99", "2001:db8::1")
 		}, "pass", ""},
 		{"DEL17", "one address", func(f *explain.Facts) { f.Servers = f.Servers[:2] }, "pass", "as seen from here"},
 		{"DEL17", "no times", func(f *explain.Facts) { both(f, func(s *explain.Server) { s.RTT = 0 }) }, "unknown", ""},
@@ -152,4 +155,10 @@ func TestTimeouts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// hosts returns the two nameservers of example.org: the first at its address, the second at these.
+func hosts(second ...string) []iterate.Host {
+	return []iterate.Host{{Name: name("ns1.example.org"), Glue: addrs("192.0.2.1")},
+		{Name: name("ns2.example.net"), Found: addrs(second...)}}
 }

@@ -53,6 +53,7 @@ func negativeTTL(f *explain.Facts) []explain.Finding {
 	neg := min(soaTTL, minimum)
 	words := fmt.Sprintf("Resolvers remember for up to %s that a name in %s does not exist: the smaller of the SOA's "+
 		"TTL, %d, and its minimum, %d.", words.Seconds(neg), zone, soaTTL, minimum)
+	// An hour is a usual time between the order of a record and its first use.
 	if neg <= 3600 {
 		return pass(zone, "%s", words)
 	}
@@ -167,6 +168,7 @@ func behind(f *explain.Facts, z iterate.Zone, s explain.Server, newest *explain.
 	x := fail(explain.Error, actorFor(f, z.Name, explain.DNSHost), server(s),
 		"%s has version %d of %s%s but the newest is %d%s%s.", server(s), s.SOA.Serial, text(z.Name), cmp.Or(old, ","),
 		newest.Serial, since, still)
+	// Without a known age, assume a recent change: an error for a healthy zone would be worse than a late one.
 	if !known || age <= refresh {
 		x.Severity = explain.Warning
 		x.Fix = fmt.Sprintf("If the zone was changed just now, scan again at %s: the server asks for changes every %s. "+
@@ -205,6 +207,7 @@ func madeAt(f *explain.Facts, serial uint32) (at, latest time.Time, ok bool) {
 
 // serialForward is check SOA04: The serial of the zone has not gone back.
 func serialForward(f *explain.Facts) []explain.Finding {
+	// Past has the newest scan first. A scan without a serial failed, and shows nothing.
 	i := slices.IndexFunc(f.Past, func(p explain.Past) bool { return p.Serial != 0 })
 	if i < 0 {
 		return nil // the first scan has nothing to compare with
@@ -233,7 +236,7 @@ func timers(f *explain.Facts) []explain.Finding {
 		}
 		if uint64(soa.Expire) < uint64(soa.Refresh)+uint64(soa.Retry) {
 			wrong = append(wrong, fmt.Sprintf("expire (%s) is below the sum of refresh and retry", words.Seconds(soa.Expire)))
-		} else if soa.Expire < 7*86400 {
+		} else if soa.Expire < 7*86400 { // RFC 1912 §2.2 recommends two to four weeks
 			wrong = append(wrong, fmt.Sprintf("expire is only %s", words.Seconds(soa.Expire)))
 		}
 		if len(wrong) > 0 {
@@ -252,6 +255,7 @@ func rname(f *explain.Facts) []explain.Finding {
 		switch {
 		case soa.RName.IsZero():
 			return unknown(zone, "The mailbox in the SOA of %s could not be read.", zone)
+		// RFC 1035 §3.3.13 writes the mailbox as a name: the first label is the part before the @.
 		case slices.ContainsFunc(labels, func(l string) bool { return strings.Contains(l, "@") }):
 			x := fail("", explain.DNSHost, zone, "The mailbox in the SOA of %s is %s: an @ must be written as a dot there.",
 				zone, mailbox)
@@ -289,8 +293,9 @@ func mname(f *explain.Facts) []explain.Finding {
 			wrong = "is an alias (CNAME)"
 		case p.Missing:
 			wrong = "does not exist or has no address"
-		case p.Class.Lame():
+		case lame(p.Class):
 			wrong = "does not know the zone: " + replies[p.Class]
+		// A hidden primary is good practice, but dynamic updates (RFC 2136 §4.3) need a server at this name.
 		case p.Class == iterate.Timeout || p.Class == iterate.Unreachable:
 			wrong = "does not reply. It may be hidden on purpose"
 		case !p.Class.Usable():
@@ -325,51 +330,6 @@ func primaryOf(f *explain.Facts, name dnsname.Name) *explain.Primary {
 	return p
 }
 
-// oneSOA is check SOA08: The zone has one SOA record, at its own name.
-func oneSOA(f *explain.Facts) []explain.Finding {
-	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
-		zone, n := text(z.Name), 0
-		for _, s := range listed(f, z.Name) {
-			switch actor := actorFor(f, z.Name, explain.DNSHost); {
-			case s.SOA == nil:
-				continue
-			case s.SOA.Count > 1:
-				out = append(out, seen(fail("", actor, server(s), "%s returns %d SOA records for %s.", server(s), s.SOA.Count,
-					zone), s.Evidence))
-			case !s.SOA.Owner.IsZero() && s.SOA.Owner != z.Name:
-				out = append(out, seen(fail("", actor, server(s), "%s returns the SOA record of %s for a query for that of %s.",
-					server(s), text(s.SOA.Owner), zone), s.Evidence))
-			}
-			n++
-		}
-		switch {
-		case len(out) > 0:
-			return out
-		case n == 0:
-			return unknown(zone, "The SOA record of %s could not be read.", zone)
-		}
-		return pass(zone, "%s has one SOA record.", zone)
-	})
-}
-
-// negativeSOA is check SOA09: Negative answers contain the SOA record.
-func negativeSOA(f *explain.Facts) []explain.Finding {
-	withSOA := func(s explain.Server) explain.Probe {
-		s.NegativeSOA.Detail = "" // the detail adds nothing to the sentence
-		return s.NegativeSOA
-	}
-	out := probe{of: withSOA, bad: explain.No, ok: "Negative answers of the servers of %s contain the SOA record.",
-		open:  "Whether negative answers contain the SOA record",
-		words: "%s denies names of %s without the required SOA record"}.judge(f)
-	for _, d := range f.Denials {
-		if d.Class == iterate.NoSOA && own(f, d.Zone) && (len(out) == 0 || out[0].Status != explain.Fail) {
-			x := fail("", explain.DNSHost, text(d.Zone), "%s denies names without the required SOA record.", text(d.Zone))
-			return []explain.Finding{seen(x, d.Evidence)}
-		}
-	}
-	return out
-}
-
 // apexTTL is check SOA10: The TTL of the NS records is at most a day before a change.
 func apexTTL(f *explain.Facts) []explain.Finding {
 	if !f.Change && len(f.PlanNS) == 0 || !own(f, f.Zone) {
@@ -384,6 +344,7 @@ func apexTTL(f *explain.Facts) []explain.Finding {
 	}
 	for _, a := range f.Answers {
 		for _, s := range a.Sets {
+			// The SOA record does not count: its TTL limits only negative answers.
 			if a.Zone == f.Zone && s.Name == f.Zone && s.TTL > most && s.Type != rr.TypeSOA {
 				most, what = s.TTL, s.Type.String()
 			}

@@ -138,15 +138,20 @@ func soaStories() []story {
 		{"SOA08", "of another name", func(f *explain.Facts) {
 			second(f).SOA.Owner = name("example.net")
 		}, "fail error", "returns the SOA record of example.net"},
+		{"SOA08", "none", func(f *explain.Facts) {
+			second(f).SOA, second(f).Class = nil, iterate.NoData
+		}, "fail error", "answers for example.org, but says that it has no SOA record"},
 		{"SOA08", "not known", noSOA, "unknown", ""},
 
 		{"SOA09", "with it", nil, "pass", ""},
 		{"SOA09", "without", func(f *explain.Facts) {
 			second(f).NegativeSOA = no()
-		}, "fail warning", "denies names of example.org without the required SOA record"},
+		}, "fail error", "without the required SOA record; validating resolvers may reject the denial"},
+		{"SOA09", "without, not signed", then(plain, func(f *explain.Facts) { second(f).NegativeSOA = no() }), "fail warning",
+			"denies names of example.org without the required SOA record."},
 		{"SOA09", "the zone's denial has none", func(f *explain.Facts) {
 			f.Denials[0].Class = iterate.NoSOA
-		}, "fail warning", ""},
+		}, "fail error", ""},
 		{"SOA09", "no reply", func(f *explain.Facts) { second(f).NegativeSOA.Fact = explain.Unknown }, "unknown", ""},
 
 		{"SOA10", "short enough", func(f *explain.Facts) { f.Change = true }, "pass", "at most 1 h"},

@@ -20,15 +20,14 @@ func fast(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone := text(z.Name)
 		timed := slices.DeleteFunc(listed(f, z.Name), func(s explain.Server) bool { return s.RTT == 0 })
+		// The slowest comes first. Stable, so that equal times are in the order of the zone.
 		slices.SortStableFunc(timed, func(a, b explain.Server) int { return cmp.Compare(b.RTT, a.RTT) })
 		for _, s := range timed {
 			if s.RTT > slow {
 				out = append(out, slowServer(f, z, s, timed[len(timed)-1]))
 			}
 		}
-		if x, ok := oneNetwork(f, z); ok {
-			out = append(out, x)
-		}
+		out = append(out, oneNetwork(f, z)...)
 		switch {
 		case len(out) > 0:
 			return out
@@ -53,32 +52,39 @@ func slowServer(f *explain.Facts, z iterate.Zone, s, fastest explain.Server) exp
 	return seen(x, s.Evidence)
 }
 
-// oneNetwork returns a finding if all servers are in one network: the smallest prefix that the internet routes
-// separately, so that they become unreachable together. One vantage point cannot see whether that network is anycast.
-func oneNetwork(f *explain.Facts, z iterate.Zone) (explain.Finding, bool) {
-	var addrs []netip.Addr
-	var networks []netip.Prefix
-	for _, s := range listed(f, z.Name) {
-		// The internet routes no prefixes longer than /24 for IPv4 and /48 for IPv6.
-		bits := 48
-		if s.Addr.Unmap().Is4() {
-			bits = 24
-		}
-		p, err := s.Addr.Unmap().Prefix(bits)
-		if err != nil || slices.Contains(addrs, s.Addr) {
+// oneNetwork returns a finding for each list of nameservers that are all in one network: the smallest prefix that the
+// internet routes separately, so that they become unreachable together. One vantage point cannot see whether that
+// network is anycast.
+func oneNetwork(f *explain.Facts, z iterate.Zone) (out []explain.Finding) {
+	parent, _ := iterate.Join(z.ParentNS)
+	child, _ := iterate.Join(z.ChildNS)
+	for _, list := range nsLists(z, sorted(parent), sorted(child)) {
+		addrs, complete := nsAddrs(z, list.ns)
+		networks := networksOf(addrs)
+		if !complete || len(networks) != 1 || len(addrs) < 2 {
 			continue
 		}
-		addrs = append(addrs, s.Addr)
-		if !slices.Contains(networks, p) {
-			networks = append(networks, p)
+		x := fail("", actorFor(f, z.Name, explain.DNSHost), text(z.Name),
+			"%s nameservers for %s whose addresses are all in one network, %s. Whether that network has several locations "+
+				"(anycast) cannot be seen from here.", list.say, text(z.Name), networks[0])
+		x.Fix = "Add a nameserver in another network: users who cannot reach this network cannot resolve any name of the " +
+			"zone."
+		out = append(out, x)
+	}
+	return out
+}
+
+// networksOf returns the networks of addresses. The internet routes no prefixes longer than /24 for IPv4 and /48 for
+// IPv6.
+func networksOf(addrs []netip.Addr) (out []netip.Prefix) {
+	for _, a := range addrs {
+		bits := 48
+		if a.Unmap().Is4() {
+			bits = 24
+		}
+		if p, err := a.Unmap().Prefix(bits); err == nil && !slices.Contains(out, p) {
+			out = append(out, p)
 		}
 	}
-	if len(networks) != 1 || len(addrs) < 2 {
-		return explain.Finding{}, false
-	}
-	x := fail("", actorFor(f, z.Name, explain.DNSHost), text(z.Name),
-		"%s of the servers of %s are in one network, %s. Whether that network has several locations (anycast) cannot be "+
-			"seen from here.", words.All(len(addrs), "addresses"), text(z.Name), networks[0])
-	x.Fix = "Add a nameserver in another network: users who cannot reach this network cannot resolve any name of the zone."
-	return x, true
+	return out
 }

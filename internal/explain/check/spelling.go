@@ -29,12 +29,15 @@ func idn(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
 	international := false
+	// The rules for registration are stricter than those for lookups (RFC 5891 §4 and §5): a registry refuses more than a
+	// browser.
 	strict := idna.New(idna.ValidateForRegistration())
 	for _, l := range labels(f.Name) {
 		if !strings.HasPrefix(l, "xn--") && isASCII(l) {
 			continue
 		}
 		international = true
+		// Convert in both directions: two different xn-- forms must not stand for the same letters.
 		shown, err := strict.ToUnicode(l)
 		if err == nil {
 			_, err = strict.ToASCII(shown)
@@ -70,6 +73,7 @@ var together = [][]string{{"Latin", "Han", "Hiragana", "Katakana"}, {"Latin", "H
 func scripts(label string) (out []string) {
 	for _, r := range label {
 		for script, table := range unicode.Scripts {
+			// Digits and hyphens belong to all scripts, and combining marks to that of their letter.
 			if script != "Common" && script != "Inherited" && unicode.Is(table, r) && !slices.Contains(out, script) {
 				out = append(out, script)
 			}
@@ -98,7 +102,9 @@ func hostName(f *explain.Facts) []explain.Finding {
 	for _, l := range labels(f.Name) {
 		why := illegal(l)
 		switch {
+		// A wildcard is not a host name, but a user may ask for one.
 		case why == "" || l == "*":
+		// Names like _dmarc or _sip._tcp are right, if the underscore is their only special character (RFC 8552).
 		case strings.Contains(l, "_") && illegal(strings.ReplaceAll(l, "_", "a")) == "" && !host:
 		default:
 			return []explain.Finding{fail("", explain.You, name, "%s is not a valid host name: %q %s.", name, l, why)}

@@ -40,11 +40,13 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 	name, all := text(f.Name), sets(f)
 	var out []explain.Finding
 	for _, s := range all {
+		// An hour is what people can plan for on the day of a change. A TTL of a day needs a plan for the day before.
 		if s.TTL > 3600 {
 			x := fail("", explain.DNSHost, setText(s),
 				"Resolvers keep %s for %s: users get the old record for that long after a change.", setText(s),
 				words.Seconds(s.TTL))
 			if plan, ok := explain.PlanChange(f); ok {
+				// 300 s is short enough to undo a mistake, and long enough that caches still take most of the load.
 				x.Fix = fmt.Sprintf("Lower the TTL to 300 now, make the change at %s, and raise the TTL when everything works.",
 					words.By(plan.Change, f.At))
 				x.Visible = plan.Safe
@@ -58,6 +60,7 @@ func lowTTL(f *explain.Facts) []explain.Finding {
 	case len(all) == 0:
 		return unknown(name, "The TTL of %s is not known.", name)
 	}
+	// The chain is as slow as its slowest set.
 	most := slices.MaxFunc(all, func(a, b explain.Set) int { return int(a.TTL) - int(b.TTL) })
 	return pass(name, "Everyone sees a change of %s after %s.", setText(most), words.Seconds(most.TTL))
 }
@@ -68,6 +71,7 @@ func noRanges(f *explain.Facts) []explain.Finding {
 	absent := slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool {
 		return o.Result == iterate.NXDomain && o.End == f.Name
 	})
+	// A week is the longest time for which BIND keeps an answer by default, and other resolvers keep them shorter.
 	isNew := slices.ContainsFunc(f.Past, func(p explain.Past) bool {
 		return p.Name == f.Name && len(p.Absent) > 0 && f.At.Sub(p.At) < 7*oneDay
 	})
@@ -82,6 +86,8 @@ func noRanges(f *explain.Facts) []explain.Finding {
 		case safeat.RangesNone:
 			return pass(name, "Cached denials of other names in %s do not hide %s.", text(f.Zone), name)
 		case safeat.RangesNSEC:
+			// RFC 9077 §3 limits the TTL of an NSEC record to the negative TTL, but not all signers do. Resolvers may use the
+			// larger one (RFC 8198 §5.4).
 			when := max(d.NSECTTL, min(d.TTL, d.Minimum))
 			x := fail("", explain.Nobody, name,
 				"%s is signed with NSEC: resolvers that never queried %s may deny it for up to %s after it is created, "+
@@ -113,8 +119,10 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 			if s.Name != a.Question.Name || a.Class != iterate.Answer || a.Subnet.IsValid() {
 				continue
 			}
+			// Compare each server with the first one: a list of all pairs would repeat the same difference.
 			at, by := first[key], serverAt(f, a.Zone, a.Server)
 			switch {
+			// RFC 2181 §5.2 requires one TTL for all records of a set. Resolvers use the lowest one.
 			case len(s.TTLs) > 1 && !reported[key]:
 				reported[key] = true
 				out = append(out, seen(fail("", actorFor(f, a.Zone, explain.DNSHost), key,
@@ -181,6 +189,8 @@ func parentTTL(f *explain.Facts) []explain.Finding {
 	}
 	ns, above := iterate.Join(z.ParentNS)
 	_, below := iterate.Join(z.ChildNS)
+	// Without a plan and without a recent change, the TTL of the parent zone delays nobody, and the owner cannot change
+	// it.
 	planned := len(f.PlanNS) > 0
 	if !planned && !nsChanged(f, ns) {
 		return nil
@@ -191,6 +201,7 @@ func parentTTL(f *explain.Facts) []explain.Finding {
 	what := "nameservers"
 	if ds, ok := securedZone(f, f.Zone); ok {
 		for _, d := range ds.DS {
+			// A move of a signed zone also waits for the DS, which often has a longer TTL than the NS records.
 			if d.TTL > above {
 				above, what = d.TTL, "DS"
 			}

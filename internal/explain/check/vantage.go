@@ -70,6 +70,7 @@ func suspected(c explain.Assessment) bool {
 
 // clock is check VAN03: The clock of this machine is right.
 func clock(f *explain.Facts) []explain.Finding {
+	// Five seconds are more than the network and the whole seconds of HTTP dates can explain.
 	const most = 5 * time.Second
 	skew := f.Vantage.Skew
 	switch {
@@ -91,7 +92,7 @@ const quorum = 3
 func enough(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if len(f.Unfinished) > 0 {
-		return unknown(name, "The limit of %s was reached before everything was asked. What is missing is unknown.",
+		return unknown(name, "The limit of %s was reached before all queries were sent. Their results are unknown.",
 			words.Some(f.Unfinished))
 	}
 	if f.Kind != explain.Compare {
@@ -122,6 +123,7 @@ func enough(f *explain.Facts) []explain.Finding {
 		return unknown(name, "No resolver was asked.")
 	case asked == 0:
 		return nil // not queried on purpose: NAM01 says why
+	// Three answers show more than the cache of one operator. With a list of one or two resolvers, all must answer.
 	case answered < min(quorum, asked) || 2*answered < asked:
 		return unknown(name, "Only %d of %s answered; that is too few for a verdict.", answered,
 			words.Count(asked, "resolver", "resolvers"))

@@ -53,4 +53,9 @@ func servers(f *explain.Facts, zone dnsname.Name, addrs []netip.Addr) []string {
 }
 
 // sentence returns a text from another source, ending with exactly one dot.
-func sentence(s string) string { return strings.TrimRight(s, ". ") + "." }
+func sentence(s string) string {
+	if s = strings.TrimRight(s, ". "); s == "" {
+		return "the reason is not known."
+	}
+	return s + "."
+}

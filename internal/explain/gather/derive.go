@@ -44,7 +44,7 @@ func (r *run) answersOf(recs []record) (out []explain.Answer) {
 	names := r.names()
 	for _, e := range recs {
 		if e.unusual || r.outdated(e) || e.Class == iterate.Unknown || !slices.Contains(names, e.Question.Name) ||
-			!r.isData(e.Question.Type) {
+			!r.isData(e.Question) {
 			continue
 		}
 		if z := r.zoneFor(e.Question); z == nil || z.Name != e.Zone {
@@ -68,9 +68,10 @@ func (r *run) answersOf(recs []record) (out []explain.Answer) {
 	return out
 }
 
-// isData reports whether a type is asked for because of the name, and not to examine its zone.
-func (r *run) isData(t rr.Type) bool {
-	return slices.Contains(r.types, t) || t == typeHTTPS || t == rr.TypeMX || t == rr.TypeTXT
+// isData reports whether a question is asked because of the name, and not to examine its zone.
+func (r *run) isData(q iterate.Question) bool {
+	apex := r.facts.Kind == explain.Scan && q.Name == r.facts.Zone && slices.Contains(addresses, q.Type)
+	return slices.Contains(r.types, q.Type) || q.Type == typeHTTPS || q.Type == rr.TypeMX || q.Type == rr.TypeTXT || apex
 }
 
 // addAnswer adds a reply. The first usable reply is the answer; replies that differ from it are added to Others.

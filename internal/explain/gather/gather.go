@@ -14,6 +14,7 @@ package gather
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"time"
@@ -41,6 +42,9 @@ type Gatherer struct {
 	Options         Options
 	Progress        func(Event) // called from one goroutine at a time; may be nil
 
+	Connect Dial           // opens the connections of Service; nil: none are opened
+	Roots   *x509.CertPool // CAs that clients of a service trust; nil: those of the system
+
 	// Route reports whether this machine has a route to an address. It must not send anything. nil: every address has one.
 	Route func(netip.Addr) bool
 }
@@ -52,7 +56,7 @@ type Registry interface {
 
 // Options are the limits and settings of one gathering. The zero Options are the defaults.
 type Options struct {
-	MaxQueries  int             // limit of queries to authoritative servers; default 150 for a scan, otherwise 240
+	MaxQueries  int             // limit of queries to authoritative servers; default 210 for a scan, otherwise 240
 	PerResolver int             // limit of queries to one resolver; default 8
 	Rate        int             // queries per second to one server; default 10
 	Pace        *resolve.Pace   // rate limit shared with other gatherings; default: not shared
@@ -73,7 +77,9 @@ type Options struct {
 	// Unused is an address without a server: a reply from it shows that queries are intercepted. Default: not queried.
 	Unused netip.Addr
 
-	NAT64 []netip.Prefix // prefixes of the operator's own translators; default: none
+	NAT64   []netip.Prefix // prefixes of the operator's own translators; default: none
+	Private bool           // the name is in an internal name space, where private addresses are right
+	DKIM    []string       // selectors whose DKIM keys a scan looks up
 
 	Expect []explain.Set
 	PlanNS []dnsname.Name
@@ -84,7 +90,7 @@ type Options struct {
 // The query limits. Analyze needs about 120 queries for a typical public name; the remainder is for long chains of
 // aliases.
 const (
-	scanQueries    = 150
+	scanQueries    = 210
 	analyzeQueries = 240
 	perResolver    = 8
 )
@@ -137,8 +143,10 @@ const (
 	StageServers      = "servers"      // probes of the servers of the zone
 	StageAnswers      = "answers"      // the answers of each server
 	StageSettle       = "settle"       // waits for servers with an older version of the zone
+	StageMail         = "mail"         // the records of mail and CAA
 	StageRegistration = "registration" // lookups at the registry
 	StageResolvers    = "resolvers"    // cached answers of resolvers
+	StageService      = "service"      // the targets, certificates and pages of a service
 )
 
 // Scan gathers the facts of a domain: its registration, its nameservers as listed by registry, parent and child, its
@@ -156,10 +164,16 @@ func (g *Gatherer) Scan(ctx context.Context, input string) (*explain.Facts, erro
 	r.lookupServerDomains()
 	if r.ownsZone() {
 		r.askNonexistent()
+		r.askDS()
+		r.askApex()
 		r.askPlanned()
 		r.findPrimary()
 		r.probeServers()
 		r.settle()
+		r.askAgain()
+		r.askMail()
+	} else {
+		r.askInParent()
 	}
 	r.findSimilar()
 	return r.finish("scan")

@@ -24,14 +24,15 @@ func (r *run) askUnused() {
 	if by == nil {
 		by = r.Exchanger
 	}
+	budget := r.budget // steps that run meanwhile may replace it
 	r.background.Go(func() {
-		if r.budget.Acquire(r.ctx, a) != nil {
+		if budget.Acquire(r.ctx, a) != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, unusedTimeout)
 		defer cancel()
 		e := iterate.Ask(ctx, by, r.facts.At, newQuery(dnsname.Root, a, dnsname.Root, rr.TypeNS))
-		r.budget.Release()
+		budget.Release()
 		e.Try = 1
 		if e.Class.Transport() && r.ctx.Err() != nil {
 			e.Class = iterate.Unknown

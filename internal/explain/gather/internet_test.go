@@ -155,7 +155,7 @@ func must(t *testing.T, f *explain.Facts, err error) *explain.Facts {
 		t.Fatal(err)
 	}
 	if second.String() != text {
-		t.Errorf("a file is written in another way when it was read (-first +second):\n%s", cmp.Diff(text, second.String()))
+		t.Errorf("writing a file that was read gives another text (-first +second):\n%s", cmp.Diff(text, second.String()))
 	}
 	if !reflect.DeepEqual(read.Secure, f.Secure) {
 		t.Errorf("validation gives %+v, and %+v when the file was read", f.Secure, read.Secure)

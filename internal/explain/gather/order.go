@@ -48,6 +48,14 @@ func evidenceOf(f *explain.Facts) []*[]int {
 	for i := range f.Denials {
 		out = append(out, &f.Denials[i].Evidence)
 	}
+	for i := range f.Mail {
+		out = append(out, &f.Mail[i].Evidence)
+	}
+	if f.Service != nil {
+		for i := range f.Service.Lookups {
+			out = append(out, &f.Service.Lookups[i].Evidence)
+		}
+	}
 	for i := range f.Near {
 		out = append(out, &f.Near[i].Evidence)
 	}

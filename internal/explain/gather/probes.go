@@ -42,7 +42,8 @@ func (r *run) probeServers() {
 	zone := r.zoneAt(r.facts.Zone)
 	good := r.usableServers(zone)
 	first, rest := oneAddressPerHost(zone, good)
-	most := r.budget.Left() / probeQueries
+	// The second addresses of hosts are less important than the records of mail.
+	most := min(r.budget.Left()/probeQueries, max(len(first), (r.budget.Left()-mailQueries)/probeQueries))
 	if most < len(first) { // otherwise at least one address of each host is probed
 		r.addLimit(r.budget.String())
 	}

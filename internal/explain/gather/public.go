@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -70,6 +71,9 @@ func (c publicConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	return c.PacketConn.WriteTo(b, to)
 }
 
+// ErrNotAllowed is the error of a Dial for an address that it must not connect to. It says nothing about the address.
+var ErrNotAllowed = errors.New("connections to it are not allowed")
+
 func notPublic(a netip.Addr, c specialaddr.Class) error {
-	return fmt.Errorf("%s is %s: only public addresses are queried", a, c)
+	return fmt.Errorf("%s is %s, and only public addresses are queried: %w", a, c, ErrNotAllowed)
 }

@@ -13,9 +13,10 @@ import (
 // lookups.
 const maxRegistrations = 4
 
-// lookupDomain looks up a domain at its registry, in the background.
+// lookupDomain looks up a domain at its registry, in the background. Public registries do not know the names of an
+// internal name space, and must not learn them.
 func (r *run) lookupDomain(domain dnsname.Name) {
-	if r.Registry == nil || domain.IsZero() || slices.Contains(r.lookupDomains, domain) {
+	if r.Registry == nil || r.opts.Private || domain.IsZero() || slices.Contains(r.lookupDomains, domain) {
 		return
 	}
 	if len(r.lookupDomains) > maxRegistrations {

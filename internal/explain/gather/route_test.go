@@ -109,7 +109,8 @@ func TestOnlyElsewhere(t *testing.T) {
 			t.Errorf("%s, want %s", r.Summary, want)
 		}
 		for _, x := range r.Findings {
-			if x.Status == explain.Fail && x.Severity.AtLeast(explain.Error) {
+			// DEL20 is right: six.test has no IPv4 address.
+			if x.Status == explain.Fail && x.Severity.AtLeast(explain.Error) && x.ID != "DEL20" {
 				t.Errorf("%s %s", x.ID, x.Words)
 			}
 		}
@@ -118,11 +119,11 @@ func TestOnlyElsewhere(t *testing.T) {
 
 func TestHasRoute(t *testing.T) {
 	if !gather.HasRoute(addr("127.0.0.1")) {
-		t.Error("there is no way to this machine itself")
+		t.Error("there is no route to this machine itself")
 	}
 	for _, a := range []netip.Addr{{}, addr("fe80::1%no-such-link")} {
 		if gather.HasRoute(a) {
-			t.Errorf("there is a way to %v", a)
+			t.Errorf("there is a route to %v", a)
 		}
 	}
 }

@@ -56,7 +56,12 @@ type run struct {
 // addresses are the default types.
 var addresses = []rr.Type{rr.TypeA, rr.TypeAAAA}
 
-const typeTLSA = rr.Type(52)
+const (
+	typeDNSKEY  = rr.Type(48)
+	typeTLSA    = rr.Type(52)
+	typeCDS     = rr.Type(59)
+	typeCDNSKEY = rr.Type(60)
+)
 
 // typesFor returns the types to ask for if the caller names none: addresses, or the usual type of names that have no
 // addresses, such as PTR below in-addr.arpa and SRV below _tcp.
@@ -117,7 +122,8 @@ func (g *Gatherer) begin(ctx context.Context, kind explain.Kind, input string, t
 	suffix := registry.SuffixOf(name)
 	r.facts = &explain.Facts{Schema: explain.Schema, Kind: kind, Input: input, Trimmed: trimmed, Name: name, Types: types,
 		At: now.UTC(), Anchors: g.Anchors,
-		Vantage: explain.Vantage{Name: opts.Vantage, NAT64: opts.NAT64}, Domain: suffix.Domain, Owner: suffix.Owner,
+		Vantage: explain.Vantage{Name: opts.Vantage, NAT64: opts.NAT64, Private: opts.Private},
+		Domain:  suffix.Domain, Owner: suffix.Owner,
 		Expect: withName(opts.Expect, name), PlanNS: opts.PlanNS, Change: opts.Change, Past: opts.Past}
 	r.excludeUnroutable()
 	r.askUnused()
@@ -247,6 +253,19 @@ func (r *run) assemble() {
 	r.facts.Near = slices.Clone(r.facts.Near)
 	for i := range r.facts.Near {
 		r.facts.Near[i].Evidence = slices.Clone(r.facts.Near[i].Evidence)
+	}
+	r.facts.Mail = slices.Clone(r.facts.Mail)
+	for i := range r.facts.Mail {
+		r.facts.Mail[i].Evidence = slices.Clone(r.facts.Mail[i].Evidence)
+	}
+	if s := r.facts.Service; s != nil {
+		c := *s
+		c.Lookups = slices.Clone(s.Lookups)
+		for i := range c.Lookups {
+			c.Lookups[i].Evidence = slices.Clone(c.Lookups[i].Evidence)
+		}
+		c.Connections = slices.Clone(s.Connections)
+		r.facts.Service = &c
 	}
 	r.facts.Caches = slices.Clone(r.facts.Caches)
 	for i, c := range r.facts.Caches {

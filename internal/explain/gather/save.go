@@ -39,6 +39,29 @@ func Load(rd io.Reader) (*explain.Facts, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("load facts: %w", errSize)
 	}
+	return parse(text)
+}
+
+// LoadAll reads the facts of several names, which Save wrote one after the other.
+func LoadAll(rd io.Reader) (out []*explain.Facts, err error) {
+	dec := json.NewDecoder(io.LimitReader(rd, maxFile))
+	for {
+		var text json.RawMessage
+		if err := dec.Decode(&text); errors.Is(err, io.EOF) && len(out) > 0 {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("load facts: %w", err)
+		}
+		f, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+}
+
+// parse reads the facts of one name.
+func parse(text []byte) (*explain.Facts, error) {
 	f, err := explain.Unmarshal(text)
 	if err != nil {
 		return nil, fmt.Errorf("load facts: %w", err)

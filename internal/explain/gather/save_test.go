@@ -112,7 +112,7 @@ func TestProgress(t *testing.T) {
 		f, err := g.Scan(t.Context(), "example.test")
 		f = must(t, f, err)
 		if stages[gather.StageWalk+" end"] != 1 || stages[gather.StageServers] != 3 ||
-			stages[gather.StageServers+" end"] != 1 ||
+			stages[gather.StageServers+" end"] != 1 || stages[gather.StageMail+" end"] != 1 ||
 			stages[gather.StageRegistration] == 0 || queries != f.Queries {
 			t.Errorf("events %v, %d queries of %d", stages, queries, f.Queries)
 		}
@@ -188,7 +188,7 @@ func TestPublicOnlyListen(t *testing.T) {
 	}
 	defer conn.Close()
 	if n, err := conn.WriteTo([]byte("x"), here.LocalAddr()); err == nil || n > 0 {
-		t.Errorf("%d octets were sent to %s, %v", n, here.LocalAddr(), err)
+		t.Errorf("%d bytes were sent to %s, %v", n, here.LocalAddr(), err)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestLoadValidates(t *testing.T) {
 	for file, want := range map[string]string{
 		"analyze-schema2-signed.json":  "secure: . secure, test. secure, signed.test. secure",
 		"analyze-schema2-expired.json": "bogus: . secure, test. secure, expired.test. bogus",
-		"compare-schema1.json":         "unknown: . unknown, test. unknown, example.test. unknown",
+		"compare-schema1.json":         "insecure: . insecure, test. insecure, example.test. insecure",
 	} {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
@@ -243,9 +243,9 @@ func wrongResult(t *testing.T, text []byte) string {
 	}
 	for _, result := range content["secure"].([]any) {
 		r := result.(map[string]any)
-		r["state"] = secure.Insecure
+		r["state"] = secure.Unknown
 		for _, zone := range r["zones"].([]any) {
-			zone.(map[string]any)["state"] = secure.Insecure
+			zone.(map[string]any)["state"] = secure.Unknown
 		}
 	}
 	wrong, err := json.Marshal(content)

@@ -145,7 +145,7 @@ func TestScanNotDelegated(t *testing.T) {
 			}
 		}
 		if got := conduct(server(t, f, "test.", "192.0.2.11")); strings.Contains(got, "transfer") {
-			t.Errorf("the server of test. was looked into: %s", got)
+			t.Errorf("the server of test. was queried: %s", got)
 		}
 	})
 }
@@ -386,4 +386,30 @@ func TestRecovered(t *testing.T) {
 				t.Errorf("it is %s, answers %s, and its SOA is %v", s.Health, s.Class, s.SOA)
 			}
 		})
+}
+
+// TestScanPrivate checks that no registry learns a name of an internal name space.
+func TestScanPrivate(t *testing.T) {
+	run(t, nil, func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+		g.Registry = registrar{"example.test.": registry.Registered}
+		g.Options.Private = true
+		f, err := g.Scan(t.Context(), "example.test")
+		if f = must(t, f, err); len(f.Registrations) > 0 {
+			t.Errorf("registries were asked: %v", f.Registrations)
+		}
+	})
+}
+
+// TestFailingServerEDNS checks that a server which fails for everything is not said to lack EDNS.
+func TestFailingServerEDNS(t *testing.T) {
+	for _, fault := range []string{"servfail", "refused", "notauth"} {
+		run(t, map[string]string{"192.0.2.22": "edns ignore\nfault " + fault},
+			func(t *testing.T, net *simnet.Net, g *gather.Gatherer) {
+				f, err := g.Scan(t.Context(), "example.test")
+				f = must(t, f, err)
+				if s := server(t, f, "example.test.", "192.0.2.22"); s.EDNS.Fact == explain.No {
+					t.Errorf("%s: EDNS is %v", fault, s.EDNS)
+				}
+			})
+	}
 }

@@ -126,8 +126,12 @@ func classOf(s explain.Server, own []record) iterate.Class {
 		default:
 			n = 2
 		}
-		// The last attempt counts. A truncated reply does not: the retry over TCP says more.
-		if n >= rank && e.Class != iterate.Truncated || rank == 0 {
+		// The last attempt counts. A truncated reply does not: the retry over TCP says more, if it gets a reply.
+		switch {
+		case e.Class == iterate.Truncated && rank == 0:
+			best = e.Class
+		case e.Class == iterate.Truncated, best == iterate.Truncated && e.Class.Transport():
+		case n >= rank:
 			best, rank = e.Class, n
 		}
 	}
@@ -166,6 +170,8 @@ func edns(own []record) (p explain.Probe) {
 		case !e.EDNS || e.view == nil:
 		case e.view.EDNS:
 			return explain.Probe{Fact: explain.Yes, Evidence: []int{e.id}}
+		case slices.Contains([]iterate.Class{iterate.LameServfail, iterate.LameRefused, iterate.LameNotAuth}, e.Class):
+			// The server does not answer at all, so the reply says nothing about EDNS.
 		default:
 			addEvidence(&p, explain.No, e.view.Rcode, e.id)
 		}

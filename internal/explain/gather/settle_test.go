@@ -35,9 +35,9 @@ func TestSettle(t *testing.T) {
 	}{
 		{"the same", "", 0, explain.Analyze, 0, false, explain.Pass, explain.Pass},
 		{"behind", late, 0, explain.Analyze, 0, true, explain.Fail, explain.Fail},
-		{"on its way", caughtUp, 0, explain.Analyze, 2026010100, true, explain.Pass, explain.Pass},
-		{"on its way, compared", caughtUp, 0, explain.Compare, 2026010100, true, explain.Pass, explain.Pass},
-		{"on its way, scanned", caughtUp, 0, explain.Scan, 2026010100, true, explain.Pass, ""},
+		{"in transit", caughtUp, 0, explain.Analyze, 2026010100, true, explain.Pass, explain.Pass},
+		{"in transit, compared", caughtUp, 0, explain.Compare, 2026010100, true, explain.Pass, explain.Pass},
+		{"in transit, scanned", caughtUp, 0, explain.Scan, 2026010100, true, explain.Pass, ""},
 		{"no time to wait", caughtUp, 4 * time.Second, explain.Analyze, 0, false, explain.Fail, explain.Fail},
 		{"of another primary", "example.test. 3600 SOA ns.other.test. hostmaster.other.test. 7 7200 3600 1209600 300", 0,
 			explain.Analyze, 0, false, explain.NotKnown, explain.Pass},

@@ -72,7 +72,7 @@ func TestPublicSize(t *testing.T) {
 			t.Errorf("analyze: %d queries, unfinished %v, %s", f.Queries, f.Unfinished, outcomes(f))
 		}
 		f, err := g.Scan(t.Context(), "example.com")
-		if f = must(t, f, err); f.Queries > 150 || len(f.Unfinished) > 0 {
+		if f = must(t, f, err); f.Queries > 190 || len(f.Unfinished) > 0 {
 			t.Errorf("scan: %d queries, unfinished %v", f.Queries, f.Unfinished)
 		}
 		probed := map[string]bool{}

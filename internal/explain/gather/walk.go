@@ -124,6 +124,75 @@ func (r *run) askRelated() {
 	r.askAll(qs)
 }
 
+// askApex queries every server of the zone for addresses, mail exchangers and texts, so that a server that fails for
+// one type, or has other records, is found. It also asks one address of each server for CDS and CDNSKEY: a parent acts
+// on these records only if all servers have the same (RFC 7344 §6.1).
+func (r *run) askApex() {
+	z := r.zoneAt(r.facts.Zone)
+	if z == nil {
+		return
+	}
+	first, rest := oneAddressPerHost(z, r.usableServers(z))
+	common := []rr.Type{rr.TypeMX, rr.TypeTXT, rr.TypeA, rr.TypeAAAA}
+	var qs []iterate.Query
+	for _, s := range first {
+		for _, t := range append(common, typeCDS, typeCDNSKEY) {
+			qs = append(qs, newQuery(z.Name, s, z.Name, t))
+		}
+	}
+	// The second addresses of servers are less important than the probes and the records of mail.
+	spare := r.budget.Left() - len(qs) - len(first)*probeQueries - mailQueries
+	for _, s := range rest[:max(0, min(len(rest), spare/len(common)))] {
+		for _, t := range common {
+			qs = append(qs, newQuery(z.Name, s, z.Name, t))
+		}
+	}
+	r.askAll(qs)
+}
+
+// askDS queries one address of each server of the parent zone for the DS records of a zone that has some or has keys. A
+// server may fail for them although it refers to the zone.
+func (r *run) askDS() {
+	z := r.zoneAt(r.facts.Zone)
+	if z == nil || z.Hidden || r.zoneAt(z.Parent) == nil || !r.signed(z.Name) {
+		return
+	}
+	parent := r.zoneAt(z.Parent)
+	first, _ := oneAddressPerHost(parent, r.usableServers(parent))
+	var qs []iterate.Query
+	for _, s := range first {
+		qs = append(qs, newQuery(parent.Name, s, z.Name, rr.TypeDS))
+	}
+	r.askAll(qs)
+}
+
+// signed reports whether a reply of the walk has a DS record or a key of a zone.
+func (r *run) signed(zone dnsname.Name) bool {
+	for _, e := range r.trace.Exchanges {
+		v, err := e.View()
+		if err == nil && (len(iterate.Records(v.Authority, zone, rr.TypeDS)) > 0 ||
+			len(iterate.Records(v.Answer, zone, typeDNSKEY)) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// askInParent asks for the addresses of a domain that is not delegated: it may be a name of the parent zone.
+func (r *run) askInParent() {
+	z := r.zoneOf(r.facts.Domain)
+	if r.facts.Domain.IsZero() || z == nil || z.Name == r.facts.Domain || r.trace.Result != iterate.NoData {
+		return
+	}
+	var qs []iterate.Query
+	for _, s := range r.leastAsked(r.usableServers(z)) {
+		for _, t := range addresses {
+			qs = append(qs, newQuery(z.Name, s, r.facts.Domain, t))
+		}
+	}
+	r.askAll(qs)
+}
+
 // leastAsked returns the server that got the fewest queries, or nothing if there is no server.
 func (r *run) leastAsked(servers []netip.Addr) []netip.Addr {
 	if len(servers) == 0 {
@@ -137,25 +206,37 @@ func (r *run) leastAsked(servers []netip.Addr) []netip.Addr {
 }
 
 // askAgain repeats queries to servers whose answers differ. A server that rotates its answers will also give those of
-// the others; a server with an older version of the zone will not.
+// the others; a server with an older version of the zone will not. A server that seems not to rotate, beside others
+// that do, is asked more often.
 func (r *run) askAgain() {
+	r.repeatQueries(repeats, func(d explain.Difference) bool { return true })
+	r.repeatQueries(moreRepeats, func(d explain.Difference) bool { return d.Manner == explain.Rotating })
+	r.reportStage(StageAnswers)
+}
+
+const (
+	repeats     = 2
+	moreRepeats = 4
+)
+
+// repeatQueries repeats the queries whose answers differ in a manner, to servers that gave one answer so far.
+func (r *run) repeatQueries(times int, repeated func(explain.Difference) bool) {
 	plain := slices.DeleteFunc(r.answersOf(r.records()),
 		func(a explain.Answer) bool { return a.Subnet.IsValid() || !a.Class.Usable() })
 	differences := explain.Differences(&explain.Facts{Answers: plain})
 	var qs []iterate.Query
 	for _, a := range plain {
-		differs := func(d explain.Difference) bool { return d.Question == a.Question && d.Zone == a.Zone }
-		if slices.ContainsFunc(differences, differs) && slices.Contains(r.types, a.Question.Type) {
+		differs := func(d explain.Difference) bool {
+			return d.Question == a.Question && d.Zone == a.Zone && repeated(d)
+		}
+		if len(a.Others) == 0 && slices.ContainsFunc(differences, differs) {
 			qs = append(qs, newQuery(a.Zone, a.Server, a.Question.Name, a.Question.Type))
 		}
 	}
-	for range repeats {
+	for range times {
 		r.askAll(qs)
 	}
-	r.reportStage(StageAnswers)
 }
-
-const repeats = 2
 
 // walkFullName repeats the walk with the full name, as resolvers without QNAME minimisation do. At each level one
 // usable reply is enough. The result is the first reply that is not a referral.

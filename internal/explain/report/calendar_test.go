@@ -29,7 +29,7 @@ func parse(t *testing.T, text string) *component {
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\r\n"), "\r\n") {
 		if len(line) > 75 || !strings.Contains(text, line) || strings.ToValidUTF8(line, "") != line {
-			t.Errorf("a line of %d octets, or with half a character: %q", len(line), line)
+			t.Errorf("a line of %d bytes, or with half a character: %q", len(line), line)
 		}
 	}
 	top := &component{props: map[string]string{}}

@@ -47,6 +47,7 @@ var edeTexts = map[uint16]string{
 func edeText(e iterate.EDE) string {
 	text := fmt.Sprintf("%s (extended error %d)", cmp.Or(edeTexts[e.Code], "an unassigned error code"), e.Code)
 	if e.Text != "" {
+		// %q also makes control characters visible, which a terminal would obey.
 		text += fmt.Sprintf(": %q", e.Text)
 	}
 	return text

@@ -17,10 +17,11 @@ func Make(f *explain.Facts, findings []explain.Finding) *Report {
 	r := &Report{Schema: Schema, Kind: f.Kind, Target: f.Name, Types: f.Types, At: f.At.UTC(), Took: f.Took,
 		Queries:    f.Queries,
 		Unfinished: f.Unfinished, NoRoute: f.Vantage.NoRoute, Findings: slices.Clone(findings), Outcomes: f.Outcomes,
-		Chain: f.Chain, domain: f.Domain}
+		Chain: f.Chain, domain: f.Domain, zone: f.Zone}
 	if r.Findings == nil {
 		r.Findings = []explain.Finding{}
 	}
+	r.service(f)
 	r.count()
 	r.Registration = registrationOf(f)
 	r.Delegation = delegationOf(f)

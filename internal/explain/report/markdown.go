@@ -83,6 +83,7 @@ func (d *document) findings() {
 	fmt.Fprintf(d, "\n%s passed.\n", words.Count(d.r.Counts.Passed, "check", "checks"))
 }
 
+// negative comes before the answer: with a missing name, it is the reason why a new record is not visible yet.
 func (d *document) negative() {
 	if n := d.r.Negative; n != nil {
 		fmt.Fprintf(d, "\n## New records: \"does not exist\" is remembered for %s\n\n%s\n", words.Seconds(n.TTL),
@@ -121,6 +122,7 @@ func (d *document) caches() {
 	}
 }
 
+// plan writes times in UTC: the readers of a ticket may be in several time zones.
 func (d *document) plan() {
 	if d.r.Plan == nil {
 		return

@@ -57,6 +57,8 @@ type Report struct {
 	Caches       []CacheLine       `json:"caches,omitempty"`
 	Safe         *safeat.Report    `json:"safe,omitempty"`
 	Plan         *safeat.Plan      `json:"plan,omitempty"`
+	Links        []LinkLine        `json:"links,omitempty"`    // of a service, from its class to its backends
+	Entries      []Entry           `json:"entries,omitempty"`  // records to enter at the DNS host
 	Evidence     []Evidence        `json:"evidence,omitempty"` // the exchanges of findings that did not pass
 
 	Queries    int      `json:"queries"`
@@ -64,6 +66,8 @@ type Report struct {
 	Unfinished []string `json:"unfinished,omitempty"`
 
 	domain dnsname.Name // the registrable domain; zero if the target is a public suffix
+	zone   dnsname.Name // the zone that contains the target; zero if it was not found
+	host   string       // the hostname of a service
 }
 
 // Step is one action to take, and the IDs of the checks that it fixes.

@@ -77,7 +77,7 @@ func story(kind explain.Kind) (*explain.Facts, []explain.Finding) {
 		{ID: "SOA01", Severity: explain.Notice, Status: explain.Fail, Subject: "example.org",
 			Words: "\"Does not exist\" is remembered for 1 h.", Fix: "Lower it."},
 		{ID: "SEC01", Severity: explain.Critical, Status: explain.NotKnown, Subject: "example.org",
-			Words: "The keys could not be looked at."},
+			Words: "The keys could not be read."},
 		{ID: "DEL02", Severity: explain.Warning, Status: explain.Pass, Subject: "example.org",
 			Words: "There are two nameservers."},
 	}
@@ -169,19 +169,31 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestScanned(t *testing.T) {
-	for _, test := range []struct{ target, domain, want string }{
-		{"example.org", "example.org", "Working: example.org is registered and delegated, and its servers answer."},
-		{"www.example.org", "example.org",
-			"Working: www.example.org is in example.org, which is registered and delegated, and its servers answer."},
-		{"org", "", "Working: org is delegated, and its servers answer."},
-		{".", "", "Working: . is the root, and its servers answer."},
+	for _, test := range []struct{ target, domain, zone, alias, want string }{
+		{"example.org", "example.org", "example.org", "", "example.org is registered and delegated"},
+		{"dev.example.org", "example.org", "dev.example.org", "",
+			"dev.example.org is a zone in example.org, which is registered and delegated"},
+		{"www.example.org", "example.org", "example.org", "",
+			"www.example.org is no zone but a name in example.org, which is registered and delegated"},
+		{"www.example.org", "example.org", "example.org", "edge.example.net",
+			"www.example.org is no zone but an alias for edge.example.net, in example.org, which is registered and delegated"},
+		{"unasked.example", "unasked.example", "unasked.example", "", "unasked.example is delegated"},
+		{"example.org", "example.org", "org", "edge.example.net",
+			"example.org is no zone but an alias for edge.example.net, in org"},
+		{"example.org", "example.org", "org", "", "example.org is no zone but a name in org"},
+		{"org", "", "org", "", "org is delegated"},
+		{".", "", ".", "", ". is the root"},
 	} {
-		f := &explain.Facts{Kind: explain.Scan, Name: name(test.target), At: at}
+		f := &explain.Facts{Kind: explain.Scan, Name: name(test.target), Zone: name(test.zone), At: at,
+			Registrations: []registry.Registration{{Domain: "example.org.", State: registry.Registered}}}
+		if test.alias != "" {
+			f.Chain = []explain.Hop{{Link: iterate.Link{From: f.Name, To: name(test.alias)}}}
+		}
 		if test.domain != "" {
 			f.Domain = name(test.domain)
 		}
-		if got := report.Make(f, nil).Summary; got != test.want {
-			t.Errorf("%s: %s", test.target, got)
+		if got, want := report.Make(f, nil).Summary, "Working: "+test.want+", and its servers answer."; got != want {
+			t.Errorf("%s: %s, want %s", test.target, got, want)
 		}
 	}
 }

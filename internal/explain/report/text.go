@@ -35,6 +35,7 @@ func (r *Report) Text(w io.Writer, o TextOptions) error {
 	}
 	p := &page{r: r, TextOptions: o}
 	p.line(verdictColor[r.Verdict], r.Summary)
+	p.links()
 	p.steps()
 	p.findings("Problems", explain.Fail)
 	p.findings("Could not be checked", explain.NotKnown)

@@ -44,6 +44,7 @@ func answerRows(r *Report) (rows [][]string) {
 	return rows
 }
 
+// differences groups servers by their answer: a row for each server would hide which one differs.
 func (p *page) differences() {
 	var rows [][]string
 	for _, d := range p.r.Differences {
@@ -124,6 +125,7 @@ func (p *page) plan() {
 	}
 }
 
+// marks has NO in upper case, so that the missing entry is seen in a column of "yes".
 var marks = map[explain.Fact]string{explain.Yes: "yes", explain.No: "NO", explain.Unknown: "?", explain.Unasked: "-"}
 
 // delegation writes the nameservers with the TTLs of both NS sets, because resolvers may use either set.
@@ -168,6 +170,7 @@ func (p *page) nameservers(all []Nameserver) {
 				rtt = words.Length(a.RTT)
 			}
 			rows = append(rows, append(row, a.Addr, a.State, serial, rtt))
+			// Name and lists are printed once, in the row of the first address.
 			row = []string{"", "", "", ""}
 		}
 		if len(s.Addrs) == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
 	"github.com/nameplane/nameplane/internal/explain/words"
+	"github.com/nameplane/nameplane/internal/registry"
 )
 
 // temporary are the checks whose failure ends by itself: the authority is right, and caches are late. TTL08 is not one
@@ -21,6 +22,8 @@ var vital = map[explain.Kind][]string{
 	explain.Scan:    {"DEL01", "DEL04"},
 	explain.Analyze: {"DEL04", "NAM01"},
 	explain.Compare: {"NAM01", "VAN04"},
+
+	explain.KindService: {"SVC20"},
 }
 
 // judge sets the verdict and its sentence. A critical finding decides first, even if other checks are unknown.
@@ -29,6 +32,9 @@ func (r *Report) judge() {
 	switch {
 	case worst != nil && worst.Severity == explain.Critical:
 		r.Verdict, r.Summary = NotWorking, "Not working: "+worst.Words
+		if broken := r.brokenLink(); r.host != "" && broken != "" {
+			r.Summary = fmt.Sprintf("Not working: the first broken link is the %s. %s", broken, worst.Words)
+		}
 	case r.blind() != "":
 		r.Verdict, r.Summary = Undecided, "No verdict: "+r.blind()
 	case r.failed(temporary...) != nil: // some caches still hold an older answer
@@ -101,7 +107,8 @@ func (r *Report) lateWords() string {
 // workingWords returns the summary for the verdict Working. It names the worst problem, if there is one.
 func (r *Report) workingWords(worst *explain.Finding) string {
 	said := map[explain.Kind]string{explain.Scan: r.scannedWords(), explain.Analyze: "resolves",
-		explain.Compare: "has the same answer at its authority and at all resolvers that answered"}
+		explain.Compare:     "has the same answer at its authority and at all resolvers that answered",
+		explain.KindService: r.serviceWords()}
 	if r.failed("VAN02") != nil { // some resolvers filter the name
 		said[explain.Compare] = "has the same answer at its authority and at all resolvers that do not filter it"
 	}
@@ -115,17 +122,32 @@ func (r *Report) workingWords(worst *explain.Finding) string {
 }
 
 // scannedWords returns what a scan confirmed. Only the domain is registered, not a name below it, and a public suffix
-// is not registered.
+// is not registered. Without an answer of the registry, only the delegation is known.
 func (r *Report) scannedWords() string {
+	known, inParent := "is delegated", !r.zone.IsZero() && r.zone != r.domain && r.domain.IsIn(r.zone)
+	if r.Registration != nil && r.Registration.State == string(registry.Registered) {
+		known = "is registered and delegated"
+	}
 	switch {
 	case r.Target.IsRoot():
 		return "is the root"
 	case r.domain.IsZero():
 		return "is delegated"
+	case r.zone.IsZero():
+		return "is in " + words.Name(r.domain) + ", which " + known
+	case inParent && len(r.Chain) > 0:
+		return "is no zone but an alias for " + words.Name(r.Chain[0].To) + ", in " + words.Name(r.zone)
+	case inParent:
+		return "is no zone but a name in " + words.Name(r.zone)
+	case r.zone != r.Target && len(r.Chain) > 0:
+		return "is no zone but an alias for " + words.Name(r.Chain[0].To) + ", in " + words.Name(r.zone) +
+			", which " + known
+	case r.zone != r.Target:
+		return "is no zone but a name in " + words.Name(r.zone) + ", which " + known
 	case r.domain != r.Target:
-		return "is in " + words.Name(r.domain) + ", which is registered and delegated"
+		return "is a zone in " + words.Name(r.domain) + ", which " + known
 	}
-	return "is registered and delegated"
+	return known
 }
 
 // Exit returns the exit code of a command that shows the report: 0 for no problems, 1 for a warning, 2 for an error, 3

@@ -17,7 +17,7 @@ type Verdict string
 const (
 	Safe         Verdict = "now"
 	Soon         Verdict = "soon"
-	Undetermined Verdict = "cannotTell"
+	Undetermined Verdict = "undetermined"
 )
 
 // Report says from when on every resolver gives the new answer.
@@ -31,7 +31,7 @@ type Report struct {
 	Slowest      *Bound    `json:"slowest,omitempty"` // the bound that decided
 	Unseen       Part      `json:"unseen"`            // all caches that were not sampled
 	Resolvers    []Part    `json:"resolvers"`
-	Undetermined []string  `json:"cannotTell,omitempty"`
+	Undetermined []string  `json:"undetermined,omitempty"`
 	NotCovered   []string  `json:"notCovered"`
 }
 
@@ -49,7 +49,7 @@ type Part struct {
 	Caches       int       `json:"cachesSeen"` // at least so many caches answered
 	Summary      string    `json:"summary"`
 	Bounds       []Bound   `json:"bounds,omitempty"` // the latest first
-	Undetermined []string  `json:"cannotTell,omitempty"`
+	Undetermined []string  `json:"undetermined,omitempty"`
 }
 
 // notCovered lists caches that do not follow DNS TTLs.

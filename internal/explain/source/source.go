@@ -8,9 +8,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -32,9 +34,11 @@ var unused = netip.MustParseAddr("192.0.2.53")
 
 // Config selects the servers that a gatherer may query. The zero value selects the public DNS and its registries.
 type Config struct {
-	Lab        string            // directory of a lab, which is then the whole internet
-	Hints      string            // file of root servers; empty: the public ones. Not with Lab
-	Anchors    string            // file of trust anchors; empty: those of the public root. Not with Lab
+	Lab   string // directory of a lab, which is then the whole internet
+	Hints string // file of root servers; empty: the public ones. Not with Lab
+	// Anchors is a file of trust anchors. Empty: those of the public root, or none if Hints are other root servers. Not
+	// with Lab.
+	Anchors    string
 	Resolvers  string            // file of the resolvers to compare with; empty: the built-in list, or those of the lab
 	NoRegistry bool              // do not query registries
 	PublicOnly bool              // never send to addresses that are not public. Not with Lab
@@ -70,12 +74,20 @@ func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gath
 		Route:           gather.HasRoute,
 		Options:         gather.Options{Unused: unused, NAT64: c.Special.NAT64},
 	}
+	// Objects name any address: a person who checks a file of somebody else must not reach into the own network with it.
+	g.Connect = gather.PublicOnly(dial, c.Special)
+	if c.PublicOnly {
+		g.Connect = webPorts(g.Connect)
+	}
 	if !c.NoRegistry {
 		g.Registry = &registry.Client{Log: c.Log, Special: c.Special}
 	}
 	if c.Hints != "" {
 		if g.Hints, err = readHints(c.Hints); err != nil {
 			return g, nil, err
+		}
+		if !publicRoot(g.Hints) {
+			g.Anchors = nil // a private root does not have the keys of the public one
 		}
 	}
 	if c.Anchors != "" {
@@ -88,6 +100,17 @@ func openPublic(c Config, dial gather.Dial, listen gather.Listen) (g gather.Gath
 		g.Resolvers = list.Resolvers
 	}
 	return g, list, err
+}
+
+// publicRoot reports whether one of the root servers is a public one.
+func publicRoot(hints []iterate.Host) bool {
+	var public []netip.Addr
+	for _, h := range iterate.RootHints() {
+		public = append(public, h.Glue...)
+	}
+	return slices.ContainsFunc(hints, func(h iterate.Host) bool {
+		return slices.ContainsFunc(h.Glue, func(a netip.Addr) bool { return slices.Contains(public, a) })
+	})
 }
 
 func listen(ctx context.Context, network string) (net.PacketConn, error) {
@@ -107,6 +130,8 @@ func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	g = gather.Gatherer{
 		Exchanger: &resolve.Client{Dial: l.Dial, Roots: l.Roots, AsIs: true},
 		Prober:    &probe.Prober{Dial: l.Dial, Listen: l.Listen},
+		Connect:   onlyLab(l.Dial),
+		Roots:     l.Roots,
 		Hints:     l.Hints,
 		Anchors:   []secure.Anchor{anchor},
 		Options: gather.Options{
@@ -129,6 +154,32 @@ func openLab(c Config) (g gather.Gatherer, list *resolvers.List, err error) {
 	}
 	g.Resolvers = list.Resolvers
 	return g, list, nil
+}
+
+// webPorts returns a Dial for the usual ports of web servers. A server that checks services for others must not become
+// a port scanner: a listener can have any port.
+func webPorts(dial gather.Dial) gather.Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains([]uint16{80, 443, 8080, 8443}, to.Port()) {
+			return nil, fmt.Errorf("port %d: %w", to.Port(), gather.ErrNotAllowed)
+		}
+		return dial(ctx, network, address)
+	}
+}
+
+// onlyLab marks the error for an address without a server in the lab: there is nothing to be said about it.
+func onlyLab(dial gather.Dial) gather.Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if errors.Is(err, lab.ErrElsewhere) {
+			err = gather.ErrNotAllowed
+		}
+		return conn, err
+	}
 }
 
 // LoadLab returns the lab that runs in a directory.
@@ -188,8 +239,10 @@ var stageTexts = map[string]string{
 	gather.StageServers:      "probing the servers",
 	gather.StageAnswers:      "the answers of each server",
 	gather.StageSettle:       "waiting for servers with an older version of the zone",
+	gather.StageMail:         "the records of mail and CAA",
 	gather.StageRegistration: "the registration of the domain",
 	gather.StageResolvers:    "the caches of resolvers",
+	gather.StageService:      "the certificates and pages",
 }
 
 // StageText returns a stage of a scan in words.

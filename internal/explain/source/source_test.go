@@ -13,6 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
+	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/probe"
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/internal/registry"
@@ -42,6 +43,34 @@ func TestAsksNoPrivateAddresses(t *testing.T) {
 		cancel()
 		if got := first(t, inside); (got == "end") == allow {
 			t.Errorf("private addresses allowed: %v; what came first: %q", allow, got)
+		}
+	}
+}
+
+// TestConnectsToPublicAddresses checks where a service may be connected to: never to private addresses, and for clients
+// of a server only at the ports of web servers.
+func TestConnectsToPublicAddresses(t *testing.T) {
+	connected := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
+	for _, tt := range []struct {
+		address string
+		public  bool
+		want    bool
+	}{
+		{"93.184.10.1:443", false, true},
+		{"93.184.10.1:22", false, true},
+		{"127.0.0.1:443", false, false},
+		{"[::ffff:169.254.169.254]:80", false, false},
+		{"93.184.10.1:443", true, true},
+		{"93.184.10.1:22", true, false},
+		{"10.0.0.1:443", true, false},
+	} {
+		g, _, err := openPublic(Config{PublicOnly: tt.public}, connected, listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.Connect(t.Context(), "tcp", tt.address)
+		if errors.Is(err, gather.ErrNotAllowed) == tt.want {
+			t.Errorf("%s, for clients of a server: %v: %v", tt.address, tt.public, err)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (a *attempt) send(timeout time.Duration) Class {
 		EDNS: a.edns}
 	if a.reply, a.err = nil, r.admit(a.server, len(a.out) == 0); a.err == nil {
 		e.At, e.Try = r.clock(), len(a.out)+1
-		a.reply, a.err = a.exchange(timeout)
+		a.reply, a.err = a.exchange(timeout, &e.Size)
 		e.RTT = r.clock() - e.At
 		r.opts.Budget.Release()
 	}
@@ -121,8 +121,8 @@ func (r *run) clock() time.Duration { return time.Since(r.began).Round(time.Micr
 // errUnresponsive reports that a question was not sent to a server because the server never replied before.
 var errUnresponsive = fmt.Errorf("%w: for this server, which never replied", resolve.ErrBudget)
 
-func (a *attempt) exchange(timeout time.Duration) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(a.run.ctx, timeout)
+func (a *attempt) exchange(timeout time.Duration, size *int) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(resolve.WithSize(a.run.ctx, size), timeout)
 	defer cancel()
 	server := resolve.Server{Transport: a.transport(), Addr: netip.AddrPortFrom(a.server, 53)}
 	m, err := once(ctx, a.run.exchanger, server, a.query())

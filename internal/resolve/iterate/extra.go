@@ -40,7 +40,7 @@ func (r *run) askDNSSEC() {
 		if !r.hasDS(z) {
 			r.askOne(z.parent, r.addrs(z.parent), Question{z.name, rr.Type(dns.TypeDS)})
 		}
-		if !r.thorough(z) || !r.signed(z) {
+		if !r.thorough(z) {
 			continue
 		}
 		servers := r.addrs(z)
@@ -78,17 +78,4 @@ func hasOwner(section []dns.RR, name dnsname.Name, typ uint16) bool {
 		owner, ok := ownerOf(rec, typ)
 		return ok && owner == name
 	})
-}
-
-// signed reports whether a server of the zone has DNSKEY records for it. It waits for the replies to the queries of
-// inspect.
-func (r *run) signed(z *zone) bool {
-	keys := Question{z.name, rr.Type(dns.TypeDNSKEY)}
-	var waiting []*result
-	for _, s := range r.addrs(z) {
-		if res, ok := r.asked[askKey{s, keys}]; ok {
-			waiting = append(waiting, res)
-		}
-	}
-	return has(r.collect(z, waiting), Answer)
 }

@@ -63,9 +63,10 @@ func TestSecurity(t *testing.T) {
 		opts     iterate.Options
 		want     string
 	}{
-		{"not signed", sub, iterate.Options{}, "example.test. DS, sub.example.test. DS"},
-		{"signed", sub + key, iterate.Options{},
-			"example.test. DS, sub.example.test. CDNSKEY, sub.example.test. CDS, sub.example.test. DS"},
+		{"not signed", sub, iterate.Options{}, "example.test. CDNSKEY, example.test. CDS, example.test. DS, " +
+			"sub.example.test. CDNSKEY, sub.example.test. CDS, sub.example.test. DS"},
+		{"signed", sub + key, iterate.Options{}, "example.test. CDNSKEY, example.test. CDS, example.test. DS, " +
+			"sub.example.test. CDNSKEY, sub.example.test. CDS, sub.example.test. DS"},
 		{"not wanted", sub + key, iterate.Options{NoDNSSEC: true}, ""},
 		{"fast", sub + key, iterate.Options{Fast: true}, "example.test. DS, sub.example.test. DS"},
 	}

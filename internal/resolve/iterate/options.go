@@ -33,7 +33,7 @@ const (
 // Family is an address family.
 type Family string
 
-// The families.
+// The values of Family. Without one, servers are queried over both.
 const (
 	IPv4Only Family = "ipv4"
 	IPv6Only Family = "ipv6"

@@ -36,7 +36,7 @@ func Ask(ctx context.Context, x resolve.Exchanger, began time.Time, q Query) Exc
 	clock := func() time.Duration { return time.Since(began).Round(time.Microsecond) }
 	e := Exchange{At: clock(), Zone: q.Zone, Server: q.Server.Addr.Addr(), Transport: q.Server.Transport.String(),
 		Question: q.Question, Try: 1, EDNS: !q.NoEDNS}
-	reply, err := once(ctx, x, q.Server, q.message(newCookie()))
+	reply, err := once(resolve.WithSize(ctx, &e.Size), x, q.Server, q.message(newCookie()))
 	e.RTT = clock() - e.At
 	reply, err = pack(&e, reply, err)
 	e.Class = Classify(q.Zone, q.Question, reply, err)

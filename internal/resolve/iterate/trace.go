@@ -100,7 +100,8 @@ type Exchange struct {
 	EDNS  bool   `json:"edns"`
 	Class Class  `json:"class"`
 	Error string `json:"error,omitempty"`
-	Reply []byte `json:"reply,omitempty"` // in wire format, with ID 0
+	Reply []byte `json:"reply,omitempty"` // in wire format, with ID 0, packed again
+	Size  int    `json:"size,omitempty"`  // bytes of the reply as the server sent it; 0: not known
 }
 
 // Message returns the reply, or nil if there is none.

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -25,7 +26,7 @@ type View struct {
 	ECS  netip.Prefix // the subnet that the answer is for, with the scope as its length; invalid without the option
 
 	Case bool // the question has the same upper and lower case as in the query
-	Size int  // in bytes, as packed here: about the size that the server sent
+	Size int  // in bytes, as the server sent it; in old traces as packed again
 
 	Answer, Authority, Additional []Record // without OPT
 }
@@ -64,7 +65,8 @@ func (e Exchange) View() (View, error) {
 	if m == nil {
 		return View{}, fmt.Errorf("view of %v to %v: there is no reply", e.Server, e.Question)
 	}
-	v := View{Rcode: wire.RcodeText(m.Rcode), RD: m.RecursionDesired, AD: m.AuthenticatedData, Size: len(e.Reply),
+	v := View{Rcode: wire.RcodeText(m.Rcode), RD: m.RecursionDesired, AD: m.AuthenticatedData,
+		Size: cmp.Or(e.Size, len(e.Reply)),
 		Case: len(m.Question) == 1 && bytes.HasPrefix(e.Reply[wire.HeaderSize:], mixCase(e.Question.Name))}
 	v.readOPT(m.IsEdns0())
 	for _, s := range []struct {

@@ -35,6 +35,10 @@ func RootAnchors() (out []Anchor) {
 	return out
 }
 
+// UnsignedRoot replaces the trust anchors of a root that is not signed. It is the DS record by which a zone asks its
+// parent to delete the others (RFC 8078 §4).
+func UnsignedRoot() Anchor { return Anchor{Zone: dnsname.Root, Digest: "00"} }
+
 // ParseAnchor parses a DS or DNSKEY record in presentation format, as in trust anchor files. For a DNSKEY record it
 // computes the DS.
 func ParseAnchor(text string) (Anchor, error) {

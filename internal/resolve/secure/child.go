@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,33 +9,67 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
+	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// childDS reads the DS records that a zone requests from its parent. Only the first reply to each question counts.
-// Servers that differ have different versions of the zone, which other checks report.
+// childDS reads the DS records that a zone requests from its parent. The parent acts on them only if all servers have
+// the same records (RFC 7344 §6.1), so the first reply to each question shows them.
 func (v *validation) childDS(z *zone) {
 	own := &z.shown.Child
 	records := map[uint16][]dns.RR{}
+	differ := ""
+	var sets []*set
 	for _, t := range []uint16{dns.TypeCDS, dns.TypeCDNSKEY} {
+		first, asked := "", false
 		for _, r := range v.replies {
-			if r.zone == z.name && r.q.Name == z.name && uint16(r.q.Type) == t &&
-				(r.class == iterate.Answer || r.class == iterate.NoData) {
-				own.Seen = true
-				if s := pick(r.answer, z.name, t); s != nil {
-					records[t] = s.records
+			if r.zone != z.name || r.q.Name != z.name || uint16(r.q.Type) != t ||
+				r.class != iterate.Answer && r.class != iterate.NoData {
+				continue
+			}
+			own.Seen = true
+			content, s := "", pick(r.answer, z.name, t)
+			if s != nil {
+				content = s.content()
+			}
+			switch {
+			case !asked:
+				if first, asked = content, true; s != nil {
+					records[t], sets = s.records, append(sets, s)
 				}
-				break
+			case content != first:
+				differ = fmt.Sprintf("the servers of %s have different %s records", z.name, rr.Type(t))
 			}
 		}
 	}
 	for _, rec := range slices.Concat(atMostKeys(records[dns.TypeCDS]), atMostKeys(records[dns.TypeCDNSKEY])) {
 		z.addChildRecord(rec)
 	}
-	own.Problem = z.disagreement()
+	own.Problem = cmp.Or(differ, v.badlySigned(z, sets), z.disagreement())
 	wanted := slices.DeleteFunc(slices.Clone(own.Records), func(w ChildRecord) bool {
 		return w.AtParent || w.Algorithm == 0
 	})
 	own.Pending = len(wanted) > 0 || own.Delete && len(z.shown.DS) > 0
+}
+
+// badlySigned returns a description if the parent must not trust CDS or CDNSKEY records because of their signatures
+// (RFC 7344 §4.1), or "".
+func (v *validation) badlySigned(z *zone, sets []*set) string {
+	for _, s := range sets {
+		what := fmt.Sprintf("%s %s", z.name, rr.Type(s.typ))
+		if len(z.keys) == 0 {
+			return what + " is in a zone that is not signed"
+		}
+		if j, _ := v.verify(z, z.keys, s); !j.ok() && j.state == Bogus {
+			return j.why
+		}
+		for _, w := range z.shown.Child.Records {
+			if w.Type == rr.Type(s.typ).String() && w.Matches &&
+				!slices.ContainsFunc(s.sigs, func(sig *dns.RRSIG) bool { return sig.KeyTag == w.KeyTag }) {
+				return fmt.Sprintf("%s names key %d, which does not sign it", what, w.KeyTag)
+			}
+		}
+	}
+	return ""
 }
 
 // addChildRecord adds a CDS or CDNSKEY record. Algorithm 0 requests the removal of all DS records (RFC 8078 §4).

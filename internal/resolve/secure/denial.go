@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/miekg/dns"
@@ -77,6 +78,8 @@ func (d *denial) prove(prove func(prover) judgement) judgement {
 		j = prove(&d.nsec3)
 	case !d.any:
 		return bad(BadDenial, "a negative reply of %s has no proof: neither NSEC nor NSEC3 records", d.zone.name)
+	default: // validators ignore NSEC3 records with unknown flags or another hash (RFC 5155 §8.1 and §8.2)
+		j = bad(BadDenial, "a negative reply of %s has no NSEC or NSEC3 record that validators accept", d.zone.name)
 	}
 	if !j.ok() && j.state != Insecure && !d.broken.ok() {
 		return d.broken // the record that the proof lacks may be the one without a valid signature
@@ -128,7 +131,7 @@ func (v *validation) judgeDenials() {
 			case r.class == iterate.Referral:
 				v.sumUpReferral(z, r)
 			case r.negative() && r.soa() == z.name && pick(r.answer, r.q.Name, dns.TypeCNAME) == nil:
-				z.sumUp(v.denial(z, r), v.negative(z, r), r.q.String())
+				z.sumUp(v.denial(z, r), v.negative(z, r), r.q.String(), r.server)
 			}
 		}
 	}
@@ -142,29 +145,47 @@ func (v *validation) sumUpReferral(z *zone, r *reply) {
 	}
 	for _, s := range r.authority {
 		if s.typ == dns.TypeNS && !has(r.authority, s.owner, dns.TypeDS) {
-			z.sumUp(d, d.noDS(s.owner, true), s.owner.String()+" DS")
+			z.sumUp(d, d.noDS(s.owner, true), s.owner.String()+" DS", r.server)
 			return
 		}
 	}
 }
 
-// sumUp adds one denial to the summary of the zone.
-func (z *zone) sumUp(d *denial, j judgement, subject string) {
+// sumUp adds one denial of a server to the summary of the zone.
+func (z *zone) sumUp(d *denial, j judgement, subject string, server netip.Addr) {
 	own := &z.shown.Denial
 	first := own.Kind == ""
 	switch {
 	case len(d.nsec.records) > 0:
-		own.Kind = DenialNSEC
+		own.Kind, own.NSEC = DenialNSEC, iterate.Union(own.NSEC, []netip.Addr{server})
 	case len(d.nsec3.records) > 0:
 		own.Kind, own.Iterations, own.Salt = DenialNSEC3, max(own.Iterations, d.nsec3.iterations), d.nsec3.salt
 		own.OptOut = own.OptOut || slices.ContainsFunc(d.nsec3.records, func(r nsec3) bool { return r.optOut })
+		own.addParams(d.nsec3.iterations, d.nsec3.salt, server)
 	case first:
 		own.Kind = DenialNone
 	}
 	fine := j.ok() || j.state == Insecure
 	own.OK = fine && (first || own.OK)
+	servers := &own.Proving
+	if !fine {
+		servers = &own.Failing
+	}
+	*servers = iterate.Union(*servers, []netip.Addr{server})
 	if !fine && own.Problem == "" {
 		own.Cause, own.Problem, own.Subject = j.cause, j.why, subject
+	}
+}
+
+// addParams adds the parameters that a server uses.
+func (d *Denial) addParams(iterations uint16, salt string, server netip.Addr) {
+	i := slices.IndexFunc(d.Params, func(p NSEC3Params) bool { return p.Iterations == iterations && p.Salt == salt })
+	if i < 0 {
+		i = len(d.Params)
+		d.Params = append(d.Params, NSEC3Params{Iterations: iterations, Salt: salt})
+	}
+	if p := &d.Params[i]; !slices.Contains(p.From, server) {
+		p.From = append(p.From, server)
 	}
 }
 

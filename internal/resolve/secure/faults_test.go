@@ -349,6 +349,9 @@ func TestUnknown(t *testing.T) {
 					t.Errorf("%d: %s", i, summary(r))
 				}
 			}
+			if r := validate(trace, []secure.Anchor{secure.UnsignedRoot()}, now); r.State != secure.Insecure {
+				t.Errorf("with a root that is not signed: %s", summary(r))
+			}
 		}
 	})
 }

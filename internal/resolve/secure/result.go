@@ -138,10 +138,23 @@ type Denial struct {
 	Iterations uint16 `json:"iterations,omitempty"`
 	Salt       string `json:"salt,omitempty"` // in hex
 	OptOut     bool   `json:"optOut,omitempty"`
-	OK         bool   `json:"ok"` // all denials prove what they claim
-	Cause      Cause  `json:"cause,omitempty"`
-	Problem    string `json:"problem,omitempty"`
-	Subject    string `json:"subject,omitempty"` // the question with the problem
+	// Params are the parameters of NSEC3 with the servers that use them: several if the servers differ.
+	Params []NSEC3Params `json:"params,omitempty"`
+	NSEC   []netip.Addr  `json:"nsec,omitempty"` // the servers that use NSEC
+	OK     bool          `json:"ok"`             // all denials prove what they claim
+	// Proving and Failing are the servers with a denial that proves what it claims, and with one that does not.
+	Proving []netip.Addr `json:"proving,omitempty"`
+	Failing []netip.Addr `json:"failing,omitempty"`
+	Cause   Cause        `json:"cause,omitempty"`
+	Problem string       `json:"problem,omitempty"`
+	Subject string       `json:"subject,omitempty"` // the question with the problem
+}
+
+// NSEC3Params are the parameters of the NSEC3 records of some servers.
+type NSEC3Params struct {
+	Iterations uint16       `json:"iterations"`
+	Salt       string       `json:"salt"` // in hex
+	From       []netip.Addr `json:"from"`
 }
 
 // ChildDS describes the DS records that a zone requests from its parent (RFC 7344, RFC 8078).

@@ -37,7 +37,7 @@ func (v *validation) zone(t *iterate.Zone) {
 	for _, k := range sets {
 		z.keys = append(z.keys, newKeys(z.keys, keysOf(k.set))...)
 	}
-	z.judgement = v.delegation(z)
+	z.judgement = v.delegation(z, len(sets) > 0)
 	if z.ok() {
 		z.judgement = v.trust(z, sets)
 	} else {
@@ -49,11 +49,11 @@ func (v *validation) zone(t *iterate.Zone) {
 	v.childDS(z)
 }
 
-// newKeys returns the keys of more that have does not contain, up to the limit of a zone.
-func newKeys(have, more []*dns.DNSKEY) (out []*dns.DNSKEY) {
-	for _, k := range more {
+// newKeys returns the found keys that are not known yet, up to the limit of a zone.
+func newKeys(known, found []*dns.DNSKEY) (out []*dns.DNSKEY) {
+	for _, k := range found {
 		same := func(o *dns.DNSKEY) bool { return dns.IsDuplicate(k, o) }
-		if len(have)+len(out) < maxZoneKeys && !slices.ContainsFunc(have, same) && !slices.ContainsFunc(out, same) {
+		if len(known)+len(out) < maxZoneKeys && !slices.ContainsFunc(known, same) && !slices.ContainsFunc(out, same) {
 			out = append(out, k)
 		}
 	}
@@ -76,14 +76,20 @@ func (v *validation) keySets(z *zone) (out []keySet) {
 	return out
 }
 
-// delegation finds the trusted DS records of a zone. The judgement is Secure if there are some.
-func (v *validation) delegation(z *zone) judgement {
-	if a := v.anchors[z.name]; len(a) > 0 {
+// delegation finds the trusted DS records of a zone. The judgement is Secure if there are some. A root without a trust
+// anchor and without keys is not signed; asked says whether its servers replied to the DNSKEY query.
+func (v *validation) delegation(z *zone, asked bool) judgement {
+	if a := v.anchors[z.name]; len(a) > 0 && a[0].Algorithm == 0 {
+		return insecure(NoAnchor, "%s has no trust anchor, so nothing is validated", z.name)
+	} else if len(a) > 0 {
 		z.ds = a
 		for _, d := range a {
 			z.showDS(d, nil)
 		}
 		return good
+	}
+	if z.name.IsRoot() && asked && len(z.keys) == 0 {
+		return insecure(NoAnchor, "the root is not signed, so nothing is validated")
 	}
 	if z.name.IsRoot() {
 		return unknown(NoAnchor, "there is no trust anchor for the root")

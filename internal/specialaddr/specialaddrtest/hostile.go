@@ -1,4 +1,5 @@
-// Package specialaddrtest lists addresses for the tests of all packages with an address policy.
+// Package specialaddrtest lists addresses for the tests of all packages with an address policy. Start with Hostile, the
+// addresses that every policy must refuse.
 package specialaddrtest
 
 import "net/netip"

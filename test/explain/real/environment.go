@@ -3,7 +3,7 @@
 // Start with Start in this file. NSD and BIND are the authoritative servers (authorities.go, zones.go), and Unbound,
 // BIND, PowerDNS and Knot the resolvers (recursors.go). They have the addresses of the public root servers and
 // resolvers. So nameplane runs there as released, and its reports can be compared with the behaviour of these
-// servers.
+// servers. StartLab (lab.go) runs the resolvers on the domains of the lab instead.
 package real
 
 import (
@@ -31,6 +31,8 @@ type Environment struct {
 	Anchors   string // file with the trust anchors; empty if the root is not signed
 
 	servers []*server.Process
+	hints   string            // root servers of the recursors, as records
+	stop    func()            // ends the lab; nil: there is none
 	anchor  *dns.DS           // nil: not signed
 	signed  map[string]string // signed zones of NSD, by name
 }
@@ -43,8 +45,9 @@ const startTimeout = 40 * time.Second
 // signatures nameplane runs without options. With signed zones the resolvers validate, and nameplane needs the file
 // Anchors.
 func Start(dir string, signed bool) (*Environment, error) {
-	env := &Environment{Dir: dir, Recursors: recursors()}
-	if err := env.addAddresses(); err != nil {
+	env := &Environment{Dir: dir, Recursors: recursors(), hints: rootHints()}
+	all := append(rootAddrs(), gtldA, gtldA6, gtldB, gtldB6, alpha, beta, gamma, badGlue, badChild, badThird, lame)
+	if err := env.addAddresses(all); err != nil {
 		return nil, err
 	}
 	if signed {
@@ -63,20 +66,22 @@ func Start(dir string, signed bool) (*Environment, error) {
 	if err := env.startRecursors(); err != nil {
 		return env, err
 	}
-	return env, env.waitReady()
+	return env, env.waitReady("www.good.com.", "www.live.com.")
 }
 
-// addAddresses adds the addresses of all servers to the loopback interface. There are no routes, so no packet can
-// leave.
-func (env *Environment) addAddresses() error {
+// addAddresses adds the addresses of authorities and of the recursors to the loopback interface. There are no routes,
+// so no packet can leave.
+func (env *Environment) addAddresses(all []string) error {
 	if isolated, err := isIsolated(); err != nil || !isolated {
 		return errors.Join(err, errors.New("the network namespace has an interface besides the loopback: "+
 			"it is in use by others"))
 	}
 	batch := "link set lo up\n"
-	all := append(rootAddrs(), gtldA, gtldA6, gtldB, gtldB6, alpha, beta, gamma, badGlue, badChild, badThird, lame)
 	for _, r := range env.Recursors {
 		all = append(all, r.Addrs...)
+		if r.Addr6 != "" {
+			all = append(all, r.Addr6)
+		}
 	}
 	for _, a := range all {
 		addr := netip.MustParseAddr(a)
@@ -86,6 +91,15 @@ func (env *Environment) addAddresses() error {
 		}
 		batch += line + "\n"
 	}
+	return runIP(batch)
+}
+
+// setUp sets the loopback interface up. A socket that is bound before has no source address, so that nobody accepts its
+// replies over UDP.
+func setUp() error { return runIP("link set lo up\n") }
+
+// runIP runs commands of ip, one per line.
+func runIP(batch string) error {
 	cmd := exec.Command("ip", "-batch", "-")
 	cmd.Stdin = strings.NewReader(batch)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -125,15 +139,15 @@ func (env *Environment) run(name, program string, args ...string) error {
 	return p.Start()
 }
 
-// waitReady waits until every recursor resolves a name of every authoritative server.
-func (env *Environment) waitReady() error {
+// waitReady waits until every recursor resolves the names. If the root is signed, the last one must be secure.
+func (env *Environment) waitReady(names ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for _, r := range env.Recursors {
-		for _, name := range []string{"www.good.com.", "www.live.com."} {
+		for _, name := range names {
 			for {
 				m, err := Ask(ctx, r.Addr, name, dns.TypeA, true)
-				if err == nil && len(m.Answer) > 0 && (env.anchor == nil || name != "www.live.com." || m.AuthenticatedData) {
+				if err == nil && len(m.Answer) > 0 && (env.anchor == nil || name != names[len(names)-1] || m.AuthenticatedData) {
 					break
 				}
 				if ctx.Err() != nil {
@@ -148,6 +162,9 @@ func (env *Environment) waitReady() error {
 
 // Stop ends all servers.
 func (env *Environment) Stop() {
+	if env.stop != nil {
+		env.stop()
+	}
 	for _, s := range env.servers {
 		_ = s.Signal(syscall.SIGTERM) // signal all at once; a server may have ended already
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain/report"
+	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/test/explain/real"
 	"github.com/nameplane/nameplane/test/server"
 )
@@ -63,37 +64,56 @@ func testMain(m *testing.M) int {
 	return 0
 }
 
-// current is the environment of all tests. The first test starts it, and a test that needs the other kind restarts
-// it.
+// kind is a kind of environment.
+type kind string
+
+const (
+	plain  kind = "plain"  // without signatures
+	signed kind = "signed" // the resolvers validate
+	ofLab  kind = "lab"    // the resolvers validate the domains of the lab
+)
+
+// current is the environment of all tests. The first test starts it, and a test that needs another kind replaces it.
 var current struct {
 	running *real.Environment
-	signed  bool
+	lab     *lab.Lab // nil: the environment has none
+	kind    kind
 	err     error
 }
 
 // internet returns an environment without signatures, in which nameplane runs without options.
 func internet(t *testing.T) *real.Environment {
 	t.Helper()
-	return start(t, false)
+	return start(t, plain)
 }
 
 // signedInternet returns an environment whose resolvers validate.
 func signedInternet(t *testing.T) *real.Environment {
 	t.Helper()
-	return start(t, true)
+	return start(t, signed)
 }
 
-func start(t *testing.T, signed bool) *real.Environment {
+// labInternet returns an environment whose resolvers use the lab.
+func labInternet(t *testing.T) (*real.Environment, *lab.Lab) {
+	t.Helper()
+	return start(t, ofLab), current.lab
+}
+
+func start(t *testing.T, k kind) *real.Environment {
 	t.Helper()
 	real.Need(t)
-	if current.running != nil && current.signed != signed {
+	if current.running != nil && current.kind != k {
 		current.running.Stop()
 		current.running = nil
 	}
 	if current.running == nil {
-		current.signed = signed
-		current.running, current.err = real.Start(filepath.Join(os.Getenv(inside), fmt.Sprintf("environment-%v", signed)),
-			signed)
+		current.kind, current.lab = k, nil
+		dir := filepath.Join(os.Getenv(inside), "environment-"+string(k))
+		if k == ofLab {
+			current.running, current.lab, current.err = real.StartLab(dir)
+		} else {
+			current.running, current.err = real.Start(dir, k == signed)
+		}
 	}
 	if current.err != nil {
 		t.Fatal(current.err)

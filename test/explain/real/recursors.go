@@ -20,6 +20,7 @@ type Recursor struct {
 	Name  string // its software
 	Addr  string // Addrs[0]
 	Addrs []string
+	Addr6 string // it sends from this address over IPv6; empty: it has no IPv6
 
 	start func(*Environment, Recursor) error
 	dump  func(context.Context, *Environment, Recursor) (string, error) // nil: its cache cannot be dumped
@@ -52,10 +53,10 @@ func recursors() []Recursor {
 
 // startRecursors starts all resolvers. Each sends from its own address, so that authoritative servers can distinguish
 // them. If the root is signed they validate, and synthesize answers from cached NSEC records (RFC 8198). All other
-// cache settings are defaults.
+// cache settings are defaults. The top-level domain test is that of the lab: Unbound and Knot deny it by default.
 func (env *Environment) startRecursors() (err error) {
 	for _, r := range env.Recursors {
-		if _, fileErr := env.file(filepath.Join(r.Name, "hints"), rootHints()); fileErr != nil {
+		if _, fileErr := env.file(filepath.Join(r.Name, "hints"), env.hints); fileErr != nil {
 			return fileErr
 		}
 		err = errors.Join(err, r.start(env, r))
@@ -72,8 +73,8 @@ func (env *Environment) unbound(r Recursor) error {
     pidfile: ""
     use-syslog: no
 %[3]s    outgoing-interface: %[2]s
-    do-ip6: no
-    access-control: 0.0.0.0/0 allow
+%[5]s    access-control: 0.0.0.0/0 allow
+    local-zone: "test." nodefault
 %[4]s    num-threads: 1
     root-hints: "hints"
 remote-control:
@@ -83,7 +84,8 @@ remote-control:
 `, dir, r.Addr, "    interface: "+strings.Join(r.Addrs, "\n    interface: ")+"\n",
 		env.ifSigned("    module-config: \"iterator\"\n",
 			"    module-config: \"validator iterator\"\n    trust-anchor-file: \""+env.Anchors+
-				"\"\n    aggressive-nsec: yes\n")))
+				"\"\n    aggressive-nsec: yes\n"),
+		r.if6("    do-ip6: no\n", "    do-ip6: yes\n    outgoing-interface: %s\n")))
 	if err != nil {
 		return err
 	}
@@ -104,17 +106,30 @@ func (env *Environment) named(r Recursor) error {
 	}
 	conf, err := env.file(filepath.Join(r.Name, "named.conf"), fmt.Sprintf(`options {
 	directory %[1]q; pid-file none; session-keyfile "%[1]s/session.key"; managed-keys-directory %[1]q; dump-file "dump";
-	listen-on { %[3]s; }; listen-on-v6 { none; }; query-source address %[2]s;
+	listen-on { %[3]s; }; listen-on-v6 { none; }; query-source address %[2]s;%[7]s
 	recursion yes; allow-query { any; }; allow-query-cache { any; }; allow-recursion { any; }; %[5]s empty-zones-enable no;
 };
 %[4]scontrols { inet 127.0.0.1 port 953 allow { any; } keys { rndc; }; };
 %[6]szone "." { type hint; file "hints"; };
 `, dir, r.Addr, strings.Join(r.Addrs, "; "), rndcKey,
-		env.ifSigned("dnssec-validation no;", "dnssec-validation yes; synth-from-dnssec yes;"), env.bindAnchor()))
+		env.ifSigned("dnssec-validation no;", "dnssec-validation yes; synth-from-dnssec yes;"), env.bindAnchor(),
+		r.if6("", " query-source-v6 address %s;")))
 	if err != nil {
 		return err
 	}
-	return env.run(r.Name, "named", "-4", "-g", "-c", conf)
+	args := []string{"-g", "-c", conf}
+	if r.Addr6 == "" {
+		args = append(args, "-4")
+	}
+	return env.run(r.Name, "named", args...)
+}
+
+// if6 returns one of two texts, depending on whether the recursor has IPv6. The second is a format for its address.
+func (r Recursor) if6(without, with string) string {
+	if r.Addr6 == "" {
+		return without
+	}
+	return fmt.Sprintf(with, r.Addr6)
 }
 
 // ifSigned returns one of two texts, depending on whether the root is signed.
@@ -160,7 +175,7 @@ func (env *Environment) powerdns(r Recursor) error {
 		return err
 	}
 	_, err = env.file(filepath.Join(r.Name, "recursor.conf"), fmt.Sprintf(`local-address=%[2]s
-query-local-address=%[1]s
+query-local-address=%[1]s%[6]s
 hint-file=%[3]s/hints
 socket-dir=%[3]s
 dnssec=%[4]s
@@ -172,7 +187,8 @@ daemon=no
 write-pid=no
 disable-syslog=yes
 threads=1
-`, r.Addr, strings.Join(r.Addrs, ","), dir, env.ifSigned("off", "validate"), lua))
+`, r.Addr, strings.Join(r.Addrs, ","), dir, env.ifSigned("off", "validate"), lua,
+		r.if6("", ",%s")))
 	if err != nil {
 		return err
 	}
@@ -197,13 +213,15 @@ func (env *Environment) knot(r Recursor) error {
 		anchor = fmt.Sprintf("trust_anchors.add('%s')\n", env.anchor)
 	}
 	conf, err := env.file(filepath.Join(r.Name, "kresd.conf"), fmt.Sprintf(`net.listen({'%[2]s'}, 53, { kind = 'dns' })
-net.ipv6 = false
+%[5]s
 net.outgoing_v4('%[1]s')
-modules = { 'hints > iterate' }
+modules = { 'hints > iterate', 'policy' }
+policy.add(policy.suffix(policy.PASS, policy.todnames({'test.'})))
 hints.root_file('%[3]s/hints')
 trust_anchors.remove('.')
 %[4]scache.open(20 * MB, 'lmdb://%[3]s/cache')
-`, r.Addr, strings.Join(r.Addrs, "', '"), dir, anchor))
+`, r.Addr, strings.Join(r.Addrs, "', '"), dir, anchor,
+		r.if6("net.ipv6 = false", "net.outgoing_v6('%s')")))
 	if err != nil {
 		return err
 	}

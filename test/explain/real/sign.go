@@ -82,7 +82,12 @@ func (env *Environment) writeAnchor() error {
 	if err != nil {
 		return err
 	}
-	rec, err := dns.NewRR(string(text))
+	return env.setAnchor(string(text))
+}
+
+// setAnchor makes a DS record the trust anchor.
+func (env *Environment) setAnchor(text string) error {
+	rec, err := dns.NewRR(text)
 	if err != nil {
 		return err
 	}

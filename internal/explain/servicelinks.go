@@ -1,0 +1,59 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+)
+
+// ServiceLink is one link of the chain from an object to a page. A service works when all links hold.
+type ServiceLink string
+
+// ServiceLinks are the links in their order. The first one that fails is the one to repair: those after it depend on
+// it.
+var ServiceLinks = []ServiceLink{LinkClass, LinkGateway, LinkListener, LinkRoute, LinkOwnership, LinkDNS,
+	LinkCertificate, LinkBackend}
+
+// The links.
+const (
+	LinkClass       ServiceLink = "class"
+	LinkGateway     ServiceLink = "gateway"
+	LinkListener    ServiceLink = "listener"
+	LinkRoute       ServiceLink = "route"
+	LinkOwnership   ServiceLink = "ownership"
+	LinkDNS         ServiceLink = "DNS"
+	LinkCertificate ServiceLink = "certificate"
+	LinkBackend     ServiceLink = "backend"
+)
+
+// serviceLinks has the link of each check of a service. All other checks are about DNS.
+var serviceLinks = map[string]ServiceLink{
+	"SVC01": LinkClass,
+	"SVC02": LinkGateway, "SVC03": LinkGateway,
+	"SVC05": LinkListener, "SVC06": LinkListener,
+	"SVC07": LinkRoute, "SVC08": LinkRoute, "SVC09": LinkRoute, "SVC10": LinkRoute, "SVC12": LinkRoute, "SVC13": LinkRoute,
+	"SVC16": LinkRoute,
+	"OWN01": LinkOwnership,
+	"TLS01": LinkCertificate, "TLS02": LinkCertificate, "TLS03": LinkCertificate, "TLS04": LinkCertificate,
+	"TLS05": LinkCertificate, "TLS07": LinkCertificate, "TLS09": LinkCertificate,
+	"SVC11":  LinkBackend,
+	"HTTP01": LinkBackend, "HTTP02": LinkBackend, "HTTP03": LinkBackend, "HTTP04": LinkBackend, "HTTP06": LinkBackend,
+}
+
+// IsServiceCheck reports whether a check is one of a service.
+func IsServiceCheck(id string) bool {
+	_, ok := serviceLinks[id]
+	return ok || strings.HasPrefix(id, "SVC")
+}
+
+// ServiceLinkOf returns the link that a check is about.
+func ServiceLinkOf(id string) ServiceLink {
+	if l, ok := serviceLinks[id]; ok {
+		return l
+	}
+	return LinkDNS
+}
+
+// After reports whether l depends on other.
+func (l ServiceLink) After(other ServiceLink) bool {
+	return slices.Index(ServiceLinks, l) > slices.Index(ServiceLinks, other)
+}
