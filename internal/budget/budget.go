@@ -48,7 +48,10 @@ func New(limit int64) *Budget {
 
 // TooLargeError reports that work needs more memory than the budget has, or than the served zones leave. Waiting does
 // not help.
-type TooLargeError struct{ Need, Most, Limit int64 }
+type TooLargeError struct {
+	Need, Most, Limit int64
+	share             bool // Most is the share of one owner
+}
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("this needs %s of memory, and the server can give %s to one piece of work: divide it, or raise "+
@@ -57,6 +60,9 @@ func (e *TooLargeError) Error() string {
 
 // wants returns the limit of the control group with which the work could run. Limit takes nine tenths of it.
 func (e *TooLargeError) wants() int64 {
+	if e.share {
+		return e.Need * 16 / 3 * 10 / 9
+	}
 	return max(e.Need*32/21, e.Limit+(e.Need-e.Most)*8/7) * 10 / 9
 }
 
@@ -76,6 +82,15 @@ func (b *Budget) Fits(n int64) error {
 		return nil
 	}
 	return &TooLargeError{Need: n, Most: b.maxLarge(), Limit: b.limit}
+}
+
+// FitsBeside is Fits for work whose owner already holds bytes of the budget for the same work. Such work can have only
+// the share of its owner: Take would wait until the owner returns the bytes.
+func (b *Budget) FitsBeside(held, n int64) error {
+	if b == nil || held == 0 || held+n <= b.total/4 {
+		return b.Fits(n)
+	}
+	return &TooLargeError{Need: held + n, Most: b.total / 4, Limit: b.limit, share: true}
 }
 
 // Take reserves n bytes for work of an owner, which is a project or a client. It blocks until they are free, or returns

@@ -216,8 +216,8 @@ func TestResolverFollowsFewerLinks(t *testing.T) {
 }
 
 // chained returns the reply to a question for one of the names n0, n1, ..., each a CNAME of the next. The resolver
-// follows up to most CNAMEs.
-func chained(q dns.Question, links int, loop bool, most int) string {
+// follows up to limit CNAMEs.
+func chained(q dns.Question, links int, loop bool, limit int) string {
 	var at int
 	fmt.Sscanf(q.Name, "n%d.", &at)
 	out := "NOERROR"
@@ -229,7 +229,7 @@ func chained(q dns.Question, links int, loop bool, most int) string {
 		switch {
 		case at == links && q.Qtype == dns.TypeA:
 			return fmt.Sprintf("%s\nn%d.example.net. 60 A 203.0.113.1", out, at)
-		case i == most && q.Qtype == dns.TypeA:
+		case i == limit && q.Qtype == dns.TypeA:
 			return "SERVFAIL"
 		}
 		out += fmt.Sprintf("\nn%d.example.net. 60 CNAME n%d.example.net.", at, next)

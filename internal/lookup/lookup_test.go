@@ -221,7 +221,7 @@ func TestTruncation(t *testing.T) {
 			r := reply(n, rr.TypeA, limit)
 			lookup.Answer(snap, lookup.Question{Name: []byte(n.Wire()), Type: rr.TypeA}, r)
 			if len(r.Msg) > limit {
-				t.Fatalf("%s: %d octets, limit %d", name, len(r.Msg), limit)
+				t.Fatalf("%s: %d bytes, limit %d", name, len(r.Msg), limit)
 			}
 			if r.Truncated != (limit < len(full.Msg)) {
 				t.Fatalf("%s limit %d of %d: truncated %v", name, limit, len(full.Msg), r.Truncated)

@@ -11,7 +11,7 @@ type name struct {
 	tail   int
 }
 
-// set makes wire the name. All its bytes are at pos of the message.
+// set replaces the name by wire, all of whose bytes are at offset pos of the message.
 func (n *name) set(wire []byte, pos int) {
 	n.wire, n.pos, n.head, n.count = wire, pos, len(wire), 0
 	for i := 0; wire[i] != 0; i += 1 + int(wire[i]) {

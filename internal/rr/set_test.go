@@ -53,7 +53,7 @@ func TestNewSet(t *testing.T) {
 			t.Errorf("NewSet(%s) has %d records in one order and %d in the other", tt.typ, len(set.Data), len(other.Data))
 		}
 		if !set.Equal(rr.NewSet(name, tt.typ, 300, data...)) || set.Equal(rr.NewSet(name, tt.typ, 301, data...)) {
-			t.Errorf("Equal(%s) does not look at data and TTL", tt.typ)
+			t.Errorf("Equal(%s) does not compare data and TTL", tt.typ)
 		}
 	}
 }

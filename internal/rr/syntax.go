@@ -1,9 +1,12 @@
 package rr
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
 // SyntaxError is an error in record data in presentation form, with its position.
@@ -43,6 +46,47 @@ func checkText(text string) error {
 	return nil
 }
 
+// parseNAPTR parses NAPTR data. Its flags, service and regular expression are character strings, which need no quotes
+// (RFC 1035 §5.1), but the library wants them.
+func parseNAPTR(text string, origin dnsname.Name) (string, error) {
+	const first, last = 2, 4 // positions of the strings among the words
+	quoted := make([]byte, 0, len(text)+2*(last-first+1))
+	for i, rest := 0, text; rest != ""; i++ {
+		word := rest[:wordEnd(rest)]
+		rest = rest[len(word):]
+		blanks := len(word) - len(strings.TrimLeft(word, " \t"))
+		quoted, word = append(quoted, word[:blanks]...), word[blanks:]
+		if first <= i && i <= last && word != "" && word[0] != '"' {
+			word = `"` + word + `"`
+		}
+		quoted = append(quoted, word...)
+	}
+	d, err := parseOther(typeNAPTR, string(quoted), origin)
+	if s, ok := errors.AsType[*SyntaxError](err); ok {
+		s.Offset = min(s.Offset, len(text))
+	}
+	return d, err
+}
+
+// wordEnd returns the length of the first word of s with the blanks before it.
+func wordEnd(s string) int {
+	inWord, inQuotes := false, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+			inWord = true
+		case c == '"':
+			inWord, inQuotes = true, !inQuotes
+		case c != ' ' && c != '\t':
+			inWord = true
+		case inWord && !inQuotes:
+			return i
+		}
+	}
+	return len(s)
+}
+
 // Escape returns how many bytes of s belong to an escape (RFC 1035 §5.1). s is the text after the backslash.
 func Escape[T ~string | ~[]byte](s T) (int, bool) {
 	digit := func(c byte) bool { return '0' <= c && c <= '9' }
@@ -59,7 +103,7 @@ func Escape[T ~string | ~[]byte](s T) (int, bool) {
 }
 
 // reword turns the library's error into one about text. The library's message is `dns: what: "token" at line:
-// 1:column`. Its column counts in a line that has before bytes of ours in front of text.
+// 1:column`. The column counts from the start of the line that we passed, which has before bytes in front of text.
 func reword(t Type, text string, before int, err error) error {
 	what, token, column := splitError(err)
 	e := &SyntaxError{Offset: max(0, min(column-before-len(token), len(text)))}

@@ -56,6 +56,9 @@ func ParseDataIn(t Type, text string, origin dnsname.Name) (string, error) {
 		d, err := parseOther(TypeCNAME, text, origin)
 		return d, asAlias(err)
 	}
+	if t == typeNAPTR {
+		return parseNAPTR(text, origin)
+	}
 	return parseOther(t, text, origin)
 }
 
@@ -272,8 +275,10 @@ func Check(t Type, data string) error {
 	return nil
 }
 
-// typeAPL may be empty (RFC 3123 §4).
-const typeAPL = Type(dns.TypeAPL)
+const (
+	typeAPL   = Type(dns.TypeAPL) // may be empty (RFC 3123 §4)
+	typeNAPTR = Type(dns.TypeNAPTR)
+)
 
 // DataText returns RDATA in presentation form, on one line, which ParseData reads back. Data that is not valid for
 // its type is written in the form of RFC 3597 for unknown types.

@@ -25,6 +25,8 @@ func TestDataTextRoundTrip(t *testing.T) {
 		{"TYPE65280", `\# 3 abcdef`, `\# 3 abcdef`},
 		{"A", `\# 4 c0000201`, "192.0.2.1"},
 		{"NS", `a\.b.example.org.`, `a\.b.example.org.`},
+		{"NAPTR", `1 2 S SIP+D2U !^.*$!a! .`, `1 2 "S" "SIP+D2U" "!^.*$!a!" .`},
+		{"NAPTR", `  1  2 "S"	a\"b "" example.org.`, `1 2 "S" "a\"b" "" example.org.`},
 	}
 	for _, tt := range tests {
 		typ, err := rr.ParseType(tt.typ)
@@ -51,7 +53,8 @@ func TestParseDataRefuses(t *testing.T) {
 		{"A", "192.0.2.1\n@ A 192.0.2.2"}, {"MX", "mail.example.org."}, {"MX", "70000 a."}, {"ANY", "x"}, {"OPT", `\# 0`},
 		{"CNAME", "a..b."}, {"ALIAS", "a..b."}, {"ALIAS", ""}, {"ALIAS", `\# 4 c0000201`}, {"ALIAS", "a. b."},
 		{"MX", `\# 2 000a`}, {"SRV", `\# 6 000000000035`}, {"SVCB", `\# 2 0001`}, {"A", `\# 5 c000020100`},
-		{"A", "192.0.2.1 192.0.2.2"},
+		{"A", "192.0.2.1 192.0.2.2"}, {"NAPTR", `1 2 S SIP+D2U .`}, {"NAPTR", `1 2 a"b" c d .`}, {"NAPTR", `1 2 a b c d e`},
+		{"NAPTR", `1 2 S`}, {"NAPTR", `a b c d e .`},
 	}
 	for _, tt := range tests {
 		typ, err := rr.ParseType(tt.typ)

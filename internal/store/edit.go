@@ -137,9 +137,13 @@ func (e *Edit) PutZone(z zone.Zone) error {
 	return e.put(Zones, z.ID[:], encodeZone(z))
 }
 
-// DeleteZone deletes a zone's row, name and owner. The caller must delete its record sets and journal.
+// DeleteZone deletes a zone's row and name, and its rows in the lists of its project and pool. The caller must delete
+// its record sets and journal.
 func (e *Edit) DeleteZone(z zone.Zone) error {
 	if err := e.unlistZone(z); err != nil {
+		return err
+	}
+	if err := e.unlistInPool(z); err != nil {
 		return err
 	}
 	if err := e.delete(Names, zoneKey(z.Name)); err != nil {

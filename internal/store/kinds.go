@@ -29,9 +29,14 @@ const (
 	KindZoneOf    Kind = "zone of"    // zones of a project: the key of the zone's name -> the zone's ID
 	KindZoneCount Kind = "zone count" // number of zones of a project
 
+	KindPool    Kind = "pool"     // pools of name servers, except the default pool
+	KindPoolDue Kind = "pool due" // pools whose zones do not have the new NS records yet
+	KindZoneIn  Kind = "zone in"  // zones in a pool: the key of the zone's name -> the zone's ID
+
 	KindLeftJournal Kind = "left journal" // IDs of deleted zones whose journal is not deleted yet
 
 	KindSecondary Kind = "secondary"
+	KindPowerDNS  Kind = "powerdns" // settings of a zone that only the PowerDNS API has
 	KindAlias     Kind = "alias"
 	KindAliasDue  Kind = "aliasdue" // names whose ALIAS record sets must be flattened again
 	KindScan      Kind = "explainscan"
@@ -62,8 +67,9 @@ var _ = map[Kind]bool{
 	KindTLD: true, KindBlacklist: true, KindTSIGKey: true, KindQuota: true, KindZoneExport: true, KindZoneImport: true,
 	KindTransferRequest: true, KindTransferAccept: true, KindShare: true, KindSharedWith: true, KindOwned: true,
 	KindZoneRequest: true, KindZoneOf: true, KindZoneCount: true, KindLeftJournal: true,
+	KindPool: true, KindPoolDue: true, KindZoneIn: true,
 
-	KindSecondary: true, KindAlias: true, KindAliasDue: true, KindScan: true, KindFacts: true,
+	KindSecondary: true, KindPowerDNS: true, KindAlias: true, KindAliasDue: true, KindScan: true, KindFacts: true,
 
 	KindMECApp: true, KindMECAppName: true, KindMECClaims: true, KindMECConfig: true, KindMECEvent: true,
 	KindMECExpiry: true, KindMECName: true, KindMECRecord: true, KindMECRule: true, KindMECRunning: true,

@@ -15,12 +15,63 @@ import (
 //
 // A store of an older version has none of these rows. Init writes all of them, or none when the store takes no changes
 // at that time. Until they are written, all zones are read.
+//
+// KindZoneIn lists the zones of a pool by name. Zones in the default pool are not listed, because nothing needs their
+// list. So the rows are complete in a store of an older version too, which had no other pools.
 
 // listed reports whether the rows of this file are complete.
 func (v View) listed() bool { return v.r.Get(Meta, keyOwners) != nil }
 
-// listZone adds a zone to the list of its project.
+// listZone adds a zone to the lists of its pool and of its project.
 func (e *Edit) listZone(z zone.Zone) error {
+	if err := e.listInPool(z); err != nil {
+		return err
+	}
+	return e.listOwned(z)
+}
+
+// inOtherPool reports whether a zone is in another pool than the default pool. Overlays are in no pool.
+func inOtherPool(z zone.Zone) bool { return z.Pool != zone.DefaultPool && z.Pool != uuid.Nil }
+
+func (e *Edit) listInPool(z zone.Zone) error {
+	if !inOtherPool(z) {
+		return nil
+	}
+	return e.PutObject(KindZoneIn.Of(z.Pool.String()), string(zoneKey(z.Name)), z.ID)
+}
+
+func (e *Edit) unlistInPool(z zone.Zone) error {
+	if !inOtherPool(z) {
+		return nil
+	}
+	return e.delete(Objects, ObjectKey(KindZoneIn.Of(z.Pool.String()), string(zoneKey(z.Name))))
+}
+
+// MovePool changes the pool of a zone in the lists of zones. The caller writes the row of the zone itself.
+func (e *Edit) MovePool(z zone.Zone, pool uuid.UUID) error {
+	if err := e.unlistInPool(z); err != nil {
+		return err
+	}
+	z.Pool = pool
+	return e.listInPool(z)
+}
+
+// ZonesIn returns the IDs of at most the given number of zones in a pool, in canonical order of their names. It starts
+// after a position, which is "" at the beginning, and returns the next position. It lists no zones of the default pool.
+func (v View) ZonesIn(pool uuid.UUID, after string, most int) (ids []uuid.UUID, next string, err error) {
+	err = v.EachObjectAfter(KindZoneIn.Of(pool.String()), after, func(name string, value []byte) (bool, error) {
+		var id uuid.UUID
+		if err := json.Unmarshal(value, &id); err != nil {
+			return false, err
+		}
+		ids, next = append(ids, id), name
+		return len(ids) < most, nil
+	})
+	return ids, next, err
+}
+
+// listOwned adds a zone to the list of its project.
+func (e *Edit) listOwned(z zone.Zone) error {
 	if !e.listed() {
 		return nil
 	}
@@ -51,7 +102,7 @@ func (e *Edit) MoveZone(z zone.Zone, project string) error {
 		return err
 	}
 	z.Project = project
-	return e.listZone(z)
+	return e.listOwned(z)
 }
 
 func (e *Edit) countZone(project string, by int) error {

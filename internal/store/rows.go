@@ -49,10 +49,14 @@ func encodeZone(z zone.Zone) []byte {
 		return b
 	}
 	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(z.Changes)), uint64(z.ChangeBytes))
-	if z.MastersBy == zone.UnknownNamer { // most zones have no masters
+	if z.MastersBy == zone.UnknownNamer && z.Spelling == "" { // most zones have no masters
 		return b
 	}
-	return binary.AppendUvarint(b, uint64(z.MastersBy))
+	b = binary.AppendUvarint(b, uint64(z.MastersBy))
+	if z.Spelling == "" {
+		return b
+	}
+	return appendString(b, z.Spelling)
 }
 
 func appendString(b []byte, s string) []byte {
@@ -94,6 +98,9 @@ func decodeZone(key, value []byte) (zone.Zone, error) {
 	if len(r.b) > 0 { // or here
 		z.MastersBy = zone.Namer(r.uvarint())
 	}
+	if len(r.b) > 0 { // or here
+		z.Spelling = r.string()
+	}
 	if r.bad || err != nil {
 		return zone.Zone{}, bad
 	}
@@ -116,12 +123,16 @@ func fromMicros(us int64) time.Time {
 
 // A record set's row is binary, because there are millions of them. It has one byte of flags, then as varints the
 // number of its ID, the version, and the times of creation and update. The TTL and the description follow when the
-// flags say so. The number of records and the records, each with its length, come last.
+// flags say so. The number of records and the records, each with its length, follow.
+//
+// With rowSpelled, the spelling of the name comes after the records, and then the records as they were sent: their
+// number, and for each its index among the records and its text. Older versions do not read these fields.
 const (
 	rowTTL = 1 << iota
 	rowDescription
 	rowManaged
 	rowHidden
+	rowSpelled
 )
 
 var errRow = errors.New("malformed row")
@@ -149,6 +160,21 @@ func encodeSet(s zone.RecordSet, num uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s.Data)))
 	for _, d := range s.Data {
 		b = appendString(b, d)
+	}
+	if s.Spelling == "" && s.Sent == nil {
+		return b
+	}
+	b[0] |= rowSpelled
+	b = binary.AppendUvarint(appendString(b, s.Spelling), uint64(len(s.Sent)))
+	if s.Sent == nil {
+		return b
+	}
+	index := make(map[string]int, len(s.Data))
+	for i, d := range s.Data {
+		index[d] = i
+	}
+	for _, r := range s.Sent {
+		b = appendString(binary.AppendUvarint(b, uint64(index[r.Data])), r.Text)
 	}
 	return b
 }
@@ -211,6 +237,9 @@ func decodeSet(key, value []byte) (s zone.RecordSet, num uint64, err error) {
 	}
 	s.Managed, s.Hidden = value[0]&rowManaged != 0, value[0]&rowHidden != 0
 	s.Data = r.data()
+	if value[0]&rowSpelled != 0 {
+		s.Spelling, s.Sent = r.string(), r.sent(s.Data)
+	}
 	if r.bad {
 		return s, 0, fmt.Errorf("record set row %x: %w", key, errRow)
 	}
@@ -226,6 +255,28 @@ func (r *rowReader) data() []string {
 	out := make([]string, n)
 	for i := range out {
 		out[i] = r.string()
+	}
+	return out
+}
+
+// sent reads the records as they were sent.
+func (r *rowReader) sent(data []string) []zone.Sent {
+	n := r.uvarint()
+	if r.bad || n > uint64(len(data)) {
+		r.bad = true
+		return nil
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]zone.Sent, n)
+	for i := range out {
+		at, text := r.uvarint(), r.string()
+		if r.bad || at >= uint64(len(data)) {
+			r.bad = true
+			return nil
+		}
+		out[i] = zone.Sent{Data: data[at], Text: text}
 	}
 	return out
 }

@@ -22,18 +22,19 @@ func TestZoneRow(t *testing.T) {
 			Attributes: map[string]string{"x": "y", "": "z"}, Version: 7, Created: now, Updated: now, Sets: 3, Records: 9,
 			Bytes: 99, Changes: 5, ChangeBytes: 77},
 		{ID: uuid.New(), Name: dnsname.Root, Kind: zone.Secondary, Masters: []string{"192.0.2.1"}, MastersBy: zone.Tenant},
+		{ID: uuid.New(), Name: dnsname.MustParse("example.org."), Kind: zone.Primary, Spelling: "Example.ORG."},
 	} {
 		row := encodeZone(z)
 		got, err := decodeZone(z.ID[:], row)
 		if diff := cmp.Diff(z, got, cmpopts.EquateComparable(dnsname.Name{})); diff != "" || err != nil {
 			t.Errorf("decodeZone(encodeZone): %v (-want +got)\n%s", err, diff)
 		}
-		z.MastersBy = zone.UnknownNamer
+		z.MastersBy, z.Spelling = zone.UnknownNamer, ""
 		last := len(encodeZone(z)) // the end of the counters
 		for n := range row {
 			got, err := decodeZone(z.ID[:], row[:n])
 			// a row of an older version, without the last fields
-			older := n == last && got.MastersBy == zone.UnknownNamer || got.Changes == -1 &&
+			older := n >= last && n <= last+1 && got.Spelling == "" || got.Changes == -1 &&
 				(n == last-2 && got.Bytes == z.Bytes || n == last-3 && got.Records == z.Records && got.Bytes == 0)
 			if err == nil && !older {
 				t.Errorf("a row cut to %d of %d bytes was read", n, len(row))
@@ -49,6 +50,10 @@ func TestSetRow(t *testing.T) {
 		{Zone: id, Name: dnsname.MustParse("example.org."), Type: rr.TypeA},
 		{Zone: id, Name: dnsname.MustParse(`\000\001.example.org.`), Type: 65280, TTL: &ttl, Data: []string{"", "x\x00"},
 			Description: &text, Managed: true, Version: 2, Created: time.UnixMicro(1).UTC(), Updated: time.UnixMicro(2).UTC()},
+		{Zone: id, Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA, Data: []string{"a", "b"},
+			Spelling: "WWW.Example.org."},
+		{Zone: id, Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA, Data: []string{"a", "b", "c"},
+			Sent: []zone.Sent{{Data: "c", Text: "C"}, {Data: "a"}, {Data: "b", Text: "B"}}},
 	} {
 		row := encodeSet(s, 77)
 		got, num, err := decodeSet(SetKey(s.Zone, s.Name, s.Type), row)

@@ -37,6 +37,7 @@ const OptionEDE = 15
 // INFO-CODEs of extended errors (RFC 8914 §4 and its registry).
 const (
 	EDENone             = -1 // no extended error
+	EDEOther            = 0
 	EDEStale            = 3
 	EDEForged           = 4 // the resolver changed the answer, because of its policy
 	EDEBogus            = 6

@@ -90,6 +90,12 @@ func ReadTSIG(msg []byte) (*TSIG, bool) {
 	return nil, true
 }
 
+// IsSigned reports whether the message ends with a TSIG record. The rest of the message may be malformed.
+func IsSigned(msg []byte) bool {
+	t, ok := ReadTSIG(msg)
+	return ok && t != nil
+}
+
 // read parses the record.
 func (t *TSIG) read(msg []byte, r Record) bool {
 	var ok bool

@@ -254,6 +254,6 @@ func TestSnapshotChangeIsSmall(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / changes; each > 8<<10 {
-		t.Errorf("a change of one of %d zones took %d octets", s.Len(), each)
+		t.Errorf("a change of one of %d zones took %d bytes", s.Len(), each)
 	}
 }

@@ -32,7 +32,7 @@ const (
 	// A slab with more nodes or bytes than this is split, because a change copies a whole slab.
 	slabNodes = 192
 	slabBytes = 16 << 10
-	// A slab of large nodes is not split until it has more than this many.
+	// minSlabNodes is the number of nodes up to which a slab is not split, however large they are.
 	minSlabNodes = 8
 	// maxDepth ends splitting. Hashes that share so many bits practically do not occur.
 	maxDepth = 40

@@ -65,7 +65,7 @@ func checkTexts(t *testing.T, z *zone.Nodes, want map[dnsname.Name]string) {
 	for n, d := range want {
 		set, ok := z.Find([]byte(n.In(apex))).Find(rr.TypeTXT)
 		if !ok || set.Count != 1 || set.Wire[12:] != d {
-			t.Fatalf("%s: found %v, %d records in %d octets, want 1 with %d octets of data", n, ok, set.Count, len(set.Wire),
+			t.Fatalf("%s: found %v, %d records in %d bytes, want 1 with %d bytes of data", n, ok, set.Count, len(set.Wire),
 				len(d))
 		}
 	}
@@ -94,6 +94,6 @@ func TestChangeIsSmall(t *testing.T) {
 		most = max(most, after.TotalAlloc-before.TotalAlloc)
 	}
 	if most > 128<<10 {
-		t.Errorf("a change of a zone of %d names took %d octets", z.Names(), most)
+		t.Errorf("a change of a zone of %d names took %d bytes", z.Names(), most)
 	}
 }

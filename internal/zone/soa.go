@@ -46,6 +46,14 @@ func WithSerial(data string, serial uint32) string {
 	return data[:at] + string(binary.BigEndian.AppendUint32(nil, serial)) + data[at+4:]
 }
 
+// Mailbox returns the RNAME of an SOA as an email address.
+func Mailbox(rname dnsname.Name) string {
+	if rname.IsRoot() {
+		return ""
+	}
+	return rname.Label() + "@" + strings.TrimSuffix(rname.Parent().String(), ".")
+}
+
 // MailboxName returns an email address as the RNAME of an SOA. Dots of the local part stay inside the first label.
 func MailboxName(email string) (dnsname.Name, bool) {
 	local, domain, ok := strings.Cut(email, "@")

@@ -6,6 +6,7 @@
 package zone
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,7 +60,15 @@ type Zone struct {
 	Bytes       int       // size of their names and data
 	Changes     int       // number of changes in the journal; -1 in a row that an older version wrote
 	ChangeBytes int       // size of these changes
+	Spelling    string    // Name as its creator wrote it; "" when that is Name.String()
 }
+
+// Spelled returns the name as the creator of the zone wrote it.
+func (z Zone) Spelled() string { return cmp.Or(z.Spelling, z.Name.String()) }
+
+// DefaultPool is the pool of a zone for which nothing selects another one. The id is the one of Designate's default
+// pool, which is written into clients and scripts.
+var DefaultPool = uuid.MustParse("794ccc2c-d751-44fe-b57f-8894c9f5c842")
 
 // RecordSet is a record set as its owner wrote it.
 type RecordSet struct {
@@ -75,6 +84,9 @@ type RecordSet struct {
 	Version     int
 	Created     time.Time
 	Updated     time.Time // zero before the first update
+
+	Spelling string // Name as its creator wrote it; "" when that is Name.String()
+	Sent     []Sent // the records as the owner sent them; nil when that is the canonical text of Data, in its order
 }
 
 // Served returns the record set to serve, with zoneTTL when it has no TTL. An ALIAS is not served.

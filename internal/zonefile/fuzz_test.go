@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 		sets, err := gather(string(b), o)
 		if err != nil {
 			if e, ok := err.(*zonefile.Error); !ok || e.Line < 1 || e.Column < 1 || e.Line > strings.Count(string(b), "\n")+1 {
-				t.Fatalf("error without a place: %v", err)
+				t.Fatalf("error without a position: %v", err)
 			}
 			return
 		}

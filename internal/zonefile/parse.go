@@ -29,6 +29,9 @@ type Record struct {
 	Type rr.Type
 	TTL  uint32
 	Data string // RDATA in uncompressed wire form
+
+	Spelling string // owner as in the file, made absolute; "" when it has no upper-case letter
+
 	File string // file that contains it
 	Line int
 }
@@ -91,7 +94,7 @@ const (
 func Parse(r io.Reader, o Options, fn func(Record) error) error {
 	p := &parser{o: o, fn: fn}
 	f := &file{
-		parser: p, path: path.Base(o.File), name: o.File, origin: o.Origin,
+		parser: p, path: path.Base(o.File), name: o.File, origin: spelledName{Name: o.Origin},
 		ttl: o.DefaultTTL, hasTTL: o.DefaultTTL != 0,
 	}
 	return f.parse(r)
@@ -113,19 +116,25 @@ type file struct {
 	name       string // name in errors
 	includedBy *file  // the file that includes this one
 	depth      int
-	origin     dnsname.Name
-	owner      dnsname.Name // owner of the previous record
+	origin     spelledName
+	owner      spelledName // owner of the previous record
 	lastOwner  cachedOwner
 	ttl        uint32
 	hasTTL     bool
 	ttlFixed   bool // ttl is from $TTL, so that the TTL of a record does not change it
 }
 
+// spelledName is a name with its spelling as in Record.
+type spelledName struct {
+	dnsname.Name
+	spelling string
+}
+
 // cachedOwner is a parsed owner name. Files repeat the same owner line after line.
 type cachedOwner struct {
 	text   string
-	origin dnsname.Name
-	name   dnsname.Name
+	origin spelledName
+	name   spelledName
 }
 
 // fault is an Error whose position is still an offset in the entry.

@@ -2,6 +2,7 @@ package zonefile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -79,11 +80,11 @@ func (f *file) record(text []byte) (Record, *fault) {
 	case !hasTTL:
 		ttl = f.ttl
 	}
-	data, err := rr.ParseDataIn(t, string(text[w.at:]), f.origin)
+	data, err := rr.ParseDataIn(t, string(text[w.at:]), f.origin.Name)
 	if err != nil {
 		return Record{}, dataFault(text, w.at, t, err)
 	}
-	return Record{Name: f.owner, Type: t, TTL: ttl, Data: data}, nil
+	return Record{Name: f.owner.Name, Spelling: f.owner.spelling, Type: t, TTL: ttl, Data: data}, nil
 }
 
 // header reads the words between the owner and the data.
@@ -138,23 +139,48 @@ func isClass(word []byte) bool {
 }
 
 // readName reads an owner or origin.
-func (f *file) readName(word []byte, off int) (dnsname.Name, *fault) {
+func (f *file) readName(word []byte, off int) (spelledName, *fault) {
 	if string(word) == f.lastOwner.text && f.lastOwner.origin == f.origin {
 		return f.lastOwner.name, nil
 	}
 	if i := bytes.IndexByte(word, '"'); i >= 0 && (i == 0 || word[i-1] != '\\') {
-		return dnsname.Name{}, &fault{off: off + i, reason: "a name is not quoted", hint: `a blank in a name is written \032`}
+		return spelledName{}, &fault{off: off + i, reason: "a name is not quoted", hint: `a blank in a name is written \032`}
 	}
-	n, err := dnsname.ParseIn(string(word), f.origin)
+	n, err := dnsname.ParseIn(string(word), f.origin.Name)
 	if err != nil {
 		bad := &fault{off: off, reason: err.Error()}
 		if f.origin.IsZero() {
 			bad.hint = "begin the file with $ORIGIN and the zone's name, or give the zone's name with the file"
 		}
-		return dnsname.Name{}, bad
+		return spelledName{}, bad
 	}
-	f.lastOwner = cachedOwner{string(word), f.origin, n}
-	return n, nil
+	name := spelledName{n, f.spelling(word, n)}
+	f.lastOwner = cachedOwner{string(word), f.origin, name}
+	return name, nil
+}
+
+// spelling returns the spelling of the name n in a file.
+func (f *file) spelling(word []byte, n dnsname.Name) string {
+	if f.origin.spelling == "" && !hasUpper(word) {
+		return ""
+	}
+	text := string(word)
+	if text == "@" {
+		return f.origin.spelling
+	}
+	if alone, err := dnsname.Parse(text); err != nil || alone != n { // relative to the origin
+		text += "." + cmp.Or(f.origin.spelling, f.origin.String())
+	} else if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	if same, err := dnsname.Parse(text); err != nil || same != n || !hasUpper([]byte(text)) {
+		return ""
+	}
+	return text
+}
+
+func hasUpper(name []byte) bool {
+	return bytes.ContainsFunc(name, func(r rune) bool { return 'A' <= r && r <= 'Z' })
 }
 
 // parseTTL reads seconds, or numbers with units as BIND does: 1h30m.

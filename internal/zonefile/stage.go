@@ -94,19 +94,47 @@ func (s *Stage) Add(r Record) error {
 //	key length 2, key, TTL 4, data length 2, data
 //
 // The key is that of the name, a 0x00 and the type. It sorts by name, then by type, and a name with all its types
-// comes before the names below it.
+// comes before the names below it. When the name has a spelling, the length of the key is marked, and the length of the
+// spelling (2) and the spelling follow the data.
 func appendStaged(b []byte, r Record) []byte {
 	from := len(b)
 	b = append(b, 0, 0)
 	b = append(r.Name.AppendKey(b), 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.Type))
-	binary.BigEndian.PutUint16(b[from:], uint16(len(b)-from-2))
+	head := uint16(len(b) - from - 2)
+	if r.Spelling != "" {
+		head |= markSpelled
+	}
+	binary.BigEndian.PutUint16(b[from:], head)
 	b = binary.BigEndian.AppendUint32(b, r.TTL)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(r.Data)))
-	return append(b, r.Data...)
+	b = append(b, r.Data...)
+	if r.Spelling == "" {
+		return b
+	}
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(r.Spelling))), r.Spelling...)
 }
 
-const keyTail = 3 // 0x00 and the type after the key of the name
+const (
+	keyTail     = 3       // 0x00 and the type after the key of the name
+	markSpelled = 1 << 15 // marks the length of a key, which is below 1024
+)
+
+// stagedKey returns the key of the record at an offset.
+func (s *Stage) stagedKey(at int) []byte {
+	n := int(binary.BigEndian.Uint16(s.run[at:]) &^ markSpelled)
+	return s.run[at+2 : at+2+n]
+}
+
+// stagedRecord returns the whole record at an offset.
+func (s *Stage) stagedRecord(at int) []byte {
+	end := at + 2 + len(s.stagedKey(at)) + 6
+	end += int(binary.BigEndian.Uint16(s.run[end-2:]))
+	if binary.BigEndian.Uint16(s.run[at:])&markSpelled != 0 {
+		end += 2 + int(binary.BigEndian.Uint16(s.run[end:]))
+	}
+	return s.run[at:end]
+}
 
 // Flush writes all records to disk and frees the memory, so that a Stage that waits to be read needs none.
 func (s *Stage) Flush() error {
@@ -120,13 +148,12 @@ func (s *Stage) flush() error {
 	if len(s.order) == 0 {
 		return nil
 	}
-	key := func(at int) []byte { return s.run[at+2 : at+2+int(binary.BigEndian.Uint16(s.run[at:]))] }
-	slices.SortFunc(s.order, func(a, b int) int { return cmp.Or(bytes.Compare(key(a), key(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(s.order, func(a, b int) int {
+		return cmp.Or(bytes.Compare(s.stagedKey(a), s.stagedKey(b)), cmp.Compare(a, b))
+	})
 	out := bufio.NewWriterSize(s.f, writeRun)
 	for _, at := range s.order {
-		data := at + 2 + len(key(at)) + 6
-		end := data + int(binary.BigEndian.Uint16(s.run[data-2:]))
-		_, _ = out.Write(s.run[at:end]) // Flush returns the error
+		_, _ = out.Write(s.stagedRecord(at)) // Flush returns the error
 	}
 	if err := out.Flush(); err != nil {
 		return err
@@ -139,22 +166,23 @@ func (s *Stage) flush() error {
 var errStage = errors.New("the staged records of the zone are damaged")
 
 // Sets returns the record sets in canonical order of their names, then by type. The data of a set is as in rr.Set.
-// When records of a set have different TTLs, which RFC 2181 §5.2 forbids, the set gets the smallest. After the
-// iteration the caller must check Err.
-func (s *Stage) Sets() iter.Seq[rr.Set] {
-	return func(yield func(rr.Set) bool) {
+// When records of a set have different TTLs, which RFC 2181 §5.2 forbids, the set gets the smallest. The second value
+// is the spelling of the name in the first record of the set. After the iteration the caller must check Err.
+func (s *Stage) Sets() iter.Seq2[rr.Set, string] {
+	return func(yield func(rr.Set, string) bool) {
 		var set rr.Set
+		var spelling string
 		for r := range s.All() {
 			if len(set.Data) == 0 || r.Name != set.Name || r.Type != set.Type {
-				if len(set.Data) > 0 && !yield(normal(set)) {
+				if len(set.Data) > 0 && !yield(normal(set), spelling) {
 					return
 				}
-				set = rr.Set{Name: r.Name, Type: r.Type, TTL: r.TTL}
+				set, spelling = rr.Set{Name: r.Name, Type: r.Type, TTL: r.TTL}, r.Spelling
 			}
 			set.TTL, set.Data = min(set.TTL, r.TTL), append(set.Data, r.Data)
 		}
 		if len(set.Data) > 0 && s.err == nil {
-			yield(normal(set))
+			yield(normal(set), spelling)
 		}
 	}
 }
@@ -181,7 +209,7 @@ func (s *Stage) walk(yield func(Record) bool) error {
 			}
 			key = append(key[:0], c.key...)
 		}
-		r.TTL, r.Data = c.ttl, string(c.data)
+		r.TTL, r.Data, r.Spelling = c.ttl, string(c.data), string(c.spelling)
 		if !yield(r) {
 			return nil
 		}
@@ -229,6 +257,8 @@ type cursor struct {
 	key  []byte
 	ttl  uint32
 	data []byte
+
+	spelling []byte
 }
 
 // next reads the next record. It returns io.EOF at the end of the run.
@@ -240,7 +270,8 @@ func (c *cursor) next() error {
 	if len(head) < 2 {
 		return errStage
 	}
-	key := int(binary.BigEndian.Uint16(head))
+	marked := binary.BigEndian.Uint16(head)
+	key := int(marked &^ markSpelled)
 	if c.buf, err = c.read(c.buf[:0], 2+key+6); err != nil {
 		return err
 	}
@@ -248,7 +279,16 @@ func (c *cursor) next() error {
 	if c.buf, err = c.read(c.buf, int(binary.BigEndian.Uint16(c.buf[2+key+4:]))); err != nil {
 		return err
 	}
-	c.key, c.data = c.buf[2:2+key], c.buf[2+key+6:]
+	end := len(c.buf)
+	if marked&markSpelled != 0 {
+		if c.buf, err = c.read(c.buf, 2); err != nil {
+			return err
+		}
+		if c.buf, err = c.read(c.buf, int(binary.BigEndian.Uint16(c.buf[end:]))); err != nil {
+			return err
+		}
+	}
+	c.key, c.data, c.spelling = c.buf[2:2+key], c.buf[2+key+6:end], c.buf[min(end+2, len(c.buf)):]
 	return nil
 }
 

@@ -37,6 +37,13 @@ func slowSets(records []zonefile.Record) []rr.Set {
 	return sets
 }
 
+func sets(s *zonefile.Stage) (out []rr.Set) {
+	for set := range s.Sets() {
+		out = append(out, set)
+	}
+	return out
+}
+
 func newStage(t *testing.T) *zonefile.Stage {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
@@ -83,7 +90,7 @@ func TestStage(t *testing.T) {
 		}
 		want := slowSets(records)
 		for range 2 { // it can be iterated again
-			got := slices.Collect(s.Sets())
+			got := sets(s)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(dnsname.Name{})); diff != "" || s.Err() != nil {
 				t.Fatalf("sets of %d records, %v (-want +got):\n%s", n, s.Err(), diff)
 			}
@@ -118,7 +125,7 @@ func TestDamagedStage(t *testing.T) {
 	s := newStage(t)
 	add(t, s, zonefile.Record{Name: dnsname.MustParse("example.org."), Type: rr.TypeA, Data: "1234"})
 	add(t, s, zonefile.Record{Name: dnsname.MustParse("www.example.org."), Type: rr.TypeA, Data: "1234"})
-	if n := len(slices.Collect(s.Sets())); n != 2 || s.Err() != nil {
+	if n := len(sets(s)); n != 2 || s.Err() != nil {
 		t.Fatalf("%d sets, %v", n, s.Err())
 	}
 	for n := s.Bytes() - 1; n >= 0; n-- {

@@ -33,9 +33,12 @@ func testViewSeesOneMoment(t *testing.T, open Opener) {
 			}
 		})
 	}
+	// 2000 keys take several pages, so the later commits must copy and free pages that the open View still reads.
 	write("first")
 	view(t, s, func(r store.Reader) {
 		for i := range 5 {
+			// The values grow with each commit, so a freed page of one size is not simply used again for the same
+			// row.
 			goexit(func() { write(fmt.Sprintf("later-%d-%0*d", i, 10*(i+1), i)) })
 			n := 0
 			r.Scan(store.Sets, nil, nil, func(k, v []byte) bool {
@@ -61,6 +64,7 @@ func testViewSeesOneMoment(t *testing.T, open Opener) {
 // hang. The first View stays open, so that the file must grow while it is in use.
 func testViewNeverWaits(t *testing.T, open Opener) {
 	s := openNew(t, open)
+	// The channels have no buffer: each send proves that the other side has reached that point.
 	inside, leave, done := make(chan bool), make(chan bool), make(chan error)
 	go func() {
 		done <- s.Update(func(w store.Writer) error {
@@ -107,6 +111,7 @@ func testBatchesAreWhole(t *testing.T, open Opener) {
 	var readers sync.WaitGroup
 	for range 2 {
 		readers.Go(func() {
+			// Commits are ordered: a reader that saw one commit must not see an older one later.
 			for last := 0; ; {
 				select {
 				case <-stop:
@@ -162,6 +167,7 @@ func wholeBatch(t *testing.T, s store.Store) int {
 // testUpdatesRunAlone checks that concurrent read-modify-write loses nothing.
 func testUpdatesRunAlone(t *testing.T, open Opener) {
 	s := openNew(t, open)
+	// Four writers are enough: with a lost update, two that read the same number already show it.
 	const writers, each = 4, 25
 	var wg sync.WaitGroup
 	for range writers {
@@ -189,6 +195,8 @@ func testDurable(t *testing.T, open Opener) {
 			}
 		})
 		update(t, s, func(w store.Writer) { put(t, w, store.Sets, strconv.Itoa(i), "x") })
+		// A rolled back Update as the last one before Close: an implementation that writes its buffer on Close
+		// would keep it.
 		_ = s.Update(func(w store.Writer) error {
 			put(t, w, store.Sets, "lost", "x")
 			return errCaller
@@ -209,6 +217,7 @@ func testBackupWhileWriting(t *testing.T, open Opener) {
 				put(t, w, store.Tables[i%len(store.Tables)], strconv.Itoa(i), strconv.Itoa(n))
 			}
 			for i := range 500 {
+				// Rows that come and go move pages between commits, which a backup of the file could mix.
 				put(t, w, store.Journal, fmt.Sprintf("%d/%d", n, i), strconv.Itoa(n))
 			}
 			for i := range 500 {
@@ -276,6 +285,7 @@ func checkBackup(t *testing.T, open Opener, backup []byte, name string) {
 	update(t, s, func(w store.Writer) { put(t, w, store.Meta, "after", "restore") })
 }
 
+// failingWriter is a full disk.
 type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errCaller }

@@ -17,6 +17,7 @@ import (
 func testBigTransaction(t *testing.T, open Opener) {
 	dir := t.TempDir()
 	s := open(t, dir)
+	// 100,000 rows of 80 bytes make a tree of several levels, whose pages split everywhere.
 	const keys = 100_000
 	value := make([]byte, 35)
 	update(t, s, func(w store.Writer) {
@@ -75,6 +76,7 @@ func (m model) scan(table store.Table, prefix string, from []byte, back bool) []
 // testModel makes random changes to a store and to plain maps. Some of the changes are rolled back, some follow a
 // reopen.
 func testModel(t *testing.T, open Opener) {
+	// Fixed numbers repeat a failure in the next run.
 	rnd := rand.New(rand.NewPCG(2, 53))
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -111,6 +113,7 @@ func modelUpdate(t *testing.T, rnd *rand.Rand, s store.Store, m model) model {
 	t.Helper()
 	next, fail := m.clone(), rnd.IntN(5) == 0
 	err := s.Update(func(w store.Writer) error {
+		// Sizes are powers of two: small Updates are most of them, and some are large enough to split pages.
 		for range 1 << rnd.IntN(9) {
 			table := store.Tables[rnd.IntN(len(store.Tables))]
 			key := randomKey(rnd)
@@ -119,6 +122,7 @@ func modelUpdate(t *testing.T, rnd *rand.Rand, s store.Store, m model) model {
 				value := strings.Repeat(key, rnd.IntN(20))
 				put(t, w, table, key, value)
 				next[table][key] = value
+			// Deleting a whole prefix empties pages, which single deletions hardly ever do.
 			case rnd.IntN(20) == 0:
 				for _, k := range next.scan(table, key, nil, false) {
 					del(t, w, table, k)
@@ -129,6 +133,7 @@ func modelUpdate(t *testing.T, rnd *rand.Rand, s store.Store, m model) model {
 				delete(next[table], key)
 			}
 		}
+		// The Update reads its own rows before the commit, also those of an Update that is rolled back after this.
 		compare(t, rnd, w, next)
 		if fail {
 			return errCaller
@@ -179,6 +184,7 @@ func compare(t *testing.T, rnd *rand.Rand, r store.Reader, m model) {
 
 // randomKey returns a short key of few different letters, so that keys repeat. It is empty at times, and contains 0xff.
 func randomKey(rnd *rand.Rand) string {
+	// 0x00 and 0xff are the lowest and the highest byte: they are the limits of ranges that scans compute.
 	letters := "ab\x00\xff"
 	key := make([]byte, rnd.IntN(7))
 	for i := range key {

@@ -34,6 +34,7 @@ func testScan(t *testing.T, open Opener) {
 		"\xff\xff", "\xff\xff\x01"}
 	update(t, s, func(w store.Writer) {
 		for i := range all {
+			// The rows are written in reverse order: a store that returns them as written fails.
 			put(t, w, store.Sets, all[len(all)-1-i], "x")
 		}
 		put(t, w, store.SetIDs, "b", "another table")
@@ -77,6 +78,7 @@ func testScan(t *testing.T, open Opener) {
 			wantKeys(t, tt.name+": ScanBack in "+where, back, keysOf(r.ScanBack, tt.prefix, tt.from))
 		}
 		view(t, s, func(r store.Reader) { check("View", r) })
+		// An Update reads through its own buffer of changes, which is other code than the View in most stores.
 		update(t, s, func(w store.Writer) { check("Update", w) })
 	}
 }
@@ -90,6 +92,7 @@ func testScanStops(t *testing.T, open Opener) {
 		}
 	})
 	view(t, s, func(r store.Reader) {
+		// Three of a thousand: a store that reads rows in blocks must stop inside a block.
 		n := 0
 		three := func(_, _ []byte) bool { n++; return n < 3 }
 		r.Scan(store.Sets, nil, nil, three)
@@ -107,6 +110,7 @@ func testScanStops(t *testing.T, open Opener) {
 // testScanEmptiedPages scans inside an Update that has deleted long runs of keys. Whole pages of a tree are then empty,
 // and stay in the tree until the commit.
 func testScanEmptiedPages(t *testing.T, open Opener) {
+	// 5000 rows of 46 bytes fill about 60 pages of 4 KiB, so that pages in the middle become empty.
 	const keys = 5000
 	key := func(i int) string { return fmt.Sprintf("%06d", i) }
 	tests := []struct {
@@ -138,6 +142,7 @@ func testScanEmptiedPages(t *testing.T, open Opener) {
 				}
 			}
 			wantKeys(t, tt.name+": Scan", want, keysOf(w.Scan, nil, nil))
+			// The start is missing, behind all keys, or the last key: each finds its first page differently.
 			for _, from := range [][]byte{nil, []byte("999999"), []byte(key(keys - 1))} {
 				wantKeys(t, fmt.Sprintf("%s: ScanBack from %q", tt.name, from), back, keysOf(w.ScanBack, nil, from))
 			}

@@ -17,6 +17,7 @@ import (
 type Opener func(t *testing.T, dir string) store.Store
 
 // Run runs all tests of the contract on the stores that open returns.
+// A property that callers rely on belongs here and not into the tests of one implementation.
 func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	tests := []struct {
 		name string
@@ -55,6 +56,8 @@ func openNew(t *testing.T, open Opener) store.Store {
 	return openIn(t, open, t.TempDir())
 }
 
+// openIn opens the store in dir and closes it at the end of the test. Close reports the errors of writes that the
+// store has put off, so the test checks its error.
 func openIn(t *testing.T, open Opener, dir string) store.Store {
 	t.Helper()
 	s := open(t, dir)
@@ -66,6 +69,8 @@ func openIn(t *testing.T, open Opener, dir string) store.Store {
 	return s
 }
 
+// update runs an Update that must succeed. A failure ends only the calling goroutine, so a test that waits for another
+// goroutine must be able to go on without it.
 func update(t *testing.T, s store.Store, fn func(store.Writer)) {
 	t.Helper()
 	err := s.Update(func(w store.Writer) error {
@@ -103,6 +108,7 @@ func del(t *testing.T, w store.Writer, table store.Table, key string) {
 }
 
 // content returns the rows of a table as "key=value".
+// The order is that of the store: tests compare it with sorted rows.
 func content(r store.Reader, table store.Table) []string {
 	var all []string
 	r.Scan(table, nil, nil, func(k, v []byte) bool {
@@ -177,6 +183,7 @@ func testTablesAreApart(t *testing.T, open Opener) {
 		for _, table := range store.Tables {
 			put(t, w, table, "k", string(table))
 		}
+		// One deletion is enough to show a store that keeps all tables in one tree and deletes by key only.
 		del(t, w, store.Names, "k")
 	})
 	for _, table := range store.Tables {
@@ -202,6 +209,7 @@ func testValuesStay(t *testing.T, open Opener) {
 		for i := range 100 {
 			had = append(had, w.Get(store.Sets, fmt.Appendf(nil, "%03d", i)))
 		}
+		// Three rounds: an implementation may hold the first overwrites in memory and move rows only later.
 		for round := range 3 {
 			for i := range 1000 {
 				put(t, w, store.Sets, fmt.Sprintf("%03d", i*7%1000), "new")
@@ -232,6 +240,7 @@ func testBuffers(t *testing.T, open Opener) {
 		if err := w.Delete(store.Sets, key); err != nil {
 			t.Fatal(err)
 		}
+		// The commit happens after this line: a store that kept the slices would write x.
 		key[0], value[0] = 'x', 'x'
 	})
 	wantContent(t, s, store.Sets, "a=0", "c=2")
@@ -292,6 +301,7 @@ func testRollbackOnPanic(t *testing.T, open Opener) {
 	got := recovered(func() {
 		_ = s.Update(func(w store.Writer) error {
 			put(t, w, store.Sets, "lost", "1")
+			// The store must not replace the value, because callers recover their own values by identity.
 			panic(errCaller)
 		})
 	})
