@@ -55,7 +55,7 @@ func TestAskChecks(t *testing.T) {
 		spoil       func(n int, reply []byte) [][]byte
 		lost, wrong int
 	}{
-		{"all is well", func(_ int, r []byte) [][]byte { return [][]byte{r} }, 0, 0},
+		{"every reply arrives", func(_ int, r []byte) [][]byte { return [][]byte{r} }, 0, 0},
 		{"one is dropped", func(n int, r []byte) [][]byte {
 			if n == 7 {
 				return nil

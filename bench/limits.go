@@ -21,7 +21,7 @@ func (b *bench) limits(ctx context.Context, servers []*peers.Server, file string
 		count int
 		what  string
 	}{
-		{20, "20 clients that keep their sockets and share 200 open questions, like forwarders"},
+		{20, "20 clients that share 200 open questions, like forwarders"},
 		{window, "200 clients with one open question each"},
 	} {
 		results, err := b.rounds(ctx, servers, fastClient{file, clients.count, b.seconds(5, 2)})
@@ -29,7 +29,7 @@ func (b *bench) limits(ctx context.Context, servers []*peers.Server, file string
 			return err
 		}
 		b.report.disturbed(results)
-		b.report.table("Queries over UDP that come faster than they are answered: "+clients.what, limitRows(servers, results))
+		b.report.table("UDP queries that come faster than answers: "+clients.what, limitRows(servers, results))
 	}
 	return nil
 }

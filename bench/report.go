@@ -21,7 +21,7 @@ type report struct {
 
 func newReport(out io.Writer, quick bool) *report {
 	r := &report{out: out}
-	r.add("# Measured\n\nWritten by `make bench`. %s\n", machine())
+	r.add("# Measured\n\nWritten by `make bench` on %s\n", machine())
 	if quick {
 		r.add("\nShort rounds (-quick): these figures show that the harness works, nothing more.\n")
 	}

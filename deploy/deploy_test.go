@@ -1,4 +1,5 @@
 // Package deploy checks that the systemd unit, the manifests and the Dockerfile match the program that they start.
+// Start with TestConfigMap, which reads the manifests as the other tests do.
 package deploy
 
 import (
@@ -183,11 +184,9 @@ func TestFiles(t *testing.T) {
 	if name := at[cfg.Data].Claim.Name; name != c.claim.Metadata.Name || name == "" {
 		t.Errorf("%s is in claim %q, want %q", cfg.Data, name, c.claim.Metadata.Name)
 	}
-	for _, tls := range []config.TLS{cfg.HTTP.TLS, cfg.Apps.TLS, cfg.MEP.TLS} {
-		for _, f := range []string{tls.Cert, tls.Key, tls.ClientCA} {
-			if f != "" && at[filepath.Dir(f)].Secret.Name != "nameplane-tls" {
-				t.Errorf("%s is in no Secret", f)
-			}
+	for _, f := range []string{cfg.HTTP.TLS.Cert, cfg.HTTP.TLS.Key, cfg.MEP.ClientCA} {
+		if at[filepath.Dir(f)].Secret.Name != "nameplane-tls" {
+			t.Errorf("%q is in no Secret", f)
 		}
 	}
 	args := c.container(t).Args

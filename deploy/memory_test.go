@@ -37,7 +37,7 @@ func TestMemoryAgrees(t *testing.T) {
 				t.Fatalf("memory limit %q: %v", tt.limit, err)
 			}
 			limit := int64(gib) << 30 * 9 / 10 // as budget.Limit
-			q := cfg.Designate.Quotas
+			q := cfg.Designate.Quotas.OfProject()
 			if q.Zones < 0 || q.ZoneRecords < 0 || q.ZoneRecordsets < 0 || q.RecordsetRecords < 0 {
 				t.Fatalf("quotas %+v", q)
 			}

@@ -4,7 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 export GOFLAGS=-buildvcs=true # fail without the commit and the tag, which the programs print
-version=$(git describe --tags --always | sed 's/^v//')
+version=$(git describe --tags 2>/dev/null | sed 's/^v//')
+version=${version:-0.0.0~$(git rev-parse --short HEAD)} # without a tag; the version of a Debian package begins with a digit
 rm -rf dist
 for arch in amd64 arm64; do
 	make cross GOARCH=$arch

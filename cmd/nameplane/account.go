@@ -39,6 +39,8 @@ func (c *client) findAccount(ctx context.Context, plural, idOrName string) (acco
 		if a.ID == idOrName {
 			return a, nil
 		}
+		// A revoked token is listed for 30 days. Its name is free again, so it must not hide the token that has it
+		// now.
 		if a.Name == idOrName && a.RevokedAt == "" {
 			named = append(named, a)
 		}
@@ -57,6 +59,7 @@ func (c *client) findAccount(ctx context.Context, plural, idOrName string) (acco
 // projectID returns the id of a project that is given by id or name. An id needs no request, so the caller needs no
 // permission to list projects.
 func (c *client) projectID(ctx context.Context, idOrName string) (string, error) {
+	// Ids of projects are UUIDs without hyphens, as in Keystone.
 	if len(idOrName) == 32 && strings.Trim(idOrName, "0123456789abcdef") == "" {
 		return idOrName, nil
 	}

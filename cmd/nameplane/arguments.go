@@ -37,6 +37,8 @@ func parseOwner(s string, zone dnsname.Name) (dnsname.Name, error) {
 	return n, nil
 }
 
+// parseType parses the type of a record. Types that exist only in queries (ANY, AXFR) or in messages (OPT, TSIG)
+// are errors: no zone can have such a record (RFC 6895 §3.1).
 func parseType(s string) (rr.Type, error) {
 	t, err := rr.ParseType(s)
 	if err != nil || !t.IsData() {

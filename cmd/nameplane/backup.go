@@ -29,6 +29,7 @@ scrub FILE" does, before it gets its name. The command needs a token with the ro
 		Example: `  nameplane backup nameplane-$(date +%F).db`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Check before the transfer: a store can have gigabytes.
 			if err := checkOverwrite(args[0], force); err != nil {
 				return err
 			}
@@ -46,6 +47,8 @@ scrub FILE" does, before it gets its name. The command needs a token with the ro
 				if err != nil {
 					return size, err
 				}
+				// writeFile passes the temporary file. A damaged copy is deleted and never gets the name of a
+				// backup.
 				return size, verifyStore(w.(*os.File).Name())
 			})
 			if err != nil {

@@ -62,6 +62,7 @@ func (c *client) request(ctx context.Context, method, path string, body io.Reade
 	req.Header.Set("X-Auth-Token", c.token)
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("OpenStack-DNS-Hide-Counts", "true") // counting a large zone takes longer than reading a page of it
+	// Designate refuses these headers from users without the role admin, so they are sent only on request.
 	if c.allProjects {
 		req.Header.Set("X-Auth-All-Projects", "true")
 	}
@@ -201,13 +202,14 @@ func (c *client) replyError(res *http.Response) error {
 		f.Hint = fmt.Sprintf("the token was read from %s; set another one with --token-file or NAMEPLANE_TOKEN", c.tokenFrom)
 	case e.Status == http.StatusForbidden:
 		f.Hint = fmt.Sprintf("the token from %s lacks the permission; `nameplane token list` shows the roles", c.tokenFrom)
-	case strings.Contains(f.Text, "X-Designate-Edit-Managed-Records"):
+	case strings.Contains(f.Text, "Managed records may not be updated"):
 		f.Text = "the server manages these records itself"
 		f.Hint = "an administrator can change them with --edit-managed"
 	case e.Status == http.StatusPreconditionFailed:
 		f.Hint = "another client changed the resource; read it again and repeat the command"
 	case e.Status == http.StatusTooManyRequests:
 		f.Hint = "wait and try again"
+	// A proxy that redirects http to https is the usual cause.
 	case e.Status >= 300 && e.Status <= 399:
 		f.Text = fmt.Sprintf("%s answered with a redirect to %q", c.base, res.Header.Get("Location"))
 		f.Hint = "set the final address with --server"
@@ -249,6 +251,7 @@ func (c *client) pages(ctx context.Context, path, name string, fn func([]json.Ra
 			return err
 		}
 		next := nextPath(links.Next)
+		// Without this check, a server or proxy with an error would keep the command busy forever.
 		if next == path {
 			return cli.Fail("", "%s sent a page that links to itself as the next page", c.base)
 		}

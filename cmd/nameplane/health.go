@@ -25,7 +25,7 @@ message says why, 3 it cannot be reached.`,
   nameplane health --server http://127.0.0.1:8053`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := conn.dial()
+			cl, err := conn.dial() // not open, which reads a token
 			if err != nil {
 				return err
 			}
@@ -38,17 +38,21 @@ message says why, 3 it cannot be reached.`,
 				return cl.unreachable(err)
 			}
 			defer res.Body.Close()
+			// The text goes into a container's health log, which keeps 4096 bytes.
 			text, err := io.ReadAll(io.LimitReader(res.Body, 4096))
 			if err != nil {
 				return cl.unreachable(err)
 			}
 			if res.StatusCode != http.StatusOK {
+				// Status 2 and not 3: the server has answered, and queries work. A restart would interrupt them and
+				// repair nothing.
 				return &cli.Failure{Code: cli.ExitError, Text: fmt.Sprintf("%s: %s", cl.base, strings.TrimSpace(string(text)))}
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(string(text)))
 			return err
 		},
 	}
+	// Not addFlags: a flag for a token would suggest that the check needs a secret in the container.
 	conn.addServerFlags(c)
 	return c
 }

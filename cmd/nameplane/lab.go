@@ -44,12 +44,13 @@ func printDomains(w io.Writer, domains []lab.Domain, dir string) error {
 	return t.Flush()
 }
 
-// withLabFlag adds --lab to a command line, for the lab in a directory.
+// withLabFlag adds the flag --lab to a command line. It names the directory of the lab if that is not the default.
 func withLabFlag(line, dir string) string {
 	flag := " --lab"
 	if dir != labDir {
 		flag += "=" + dir
 	}
+	// The flag goes behind the name of the command, as in the examples of the help.
 	words := strings.SplitN(line, " ", 3)
 	if len(words) < 3 {
 		return line + flag

@@ -15,6 +15,7 @@ removed.
 
 The resolvers of the lab keep their cached answers until the TTL has expired.`
 
+// newLabFlip accepts no --ttl: the point is to see caches keep the old answer for exactly the TTL that they received.
 func newLabFlip() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
@@ -40,6 +41,7 @@ func newLabFlip() *cobra.Command {
 			}
 			n, err := l.Flip(cmd.Context(), name, typ, args[2:])
 			if err != nil {
+				// Flip changes all servers of a zone or none, so the message can promise this.
 				return fmt.Errorf("nothing was changed: %w", err)
 			}
 			return cli.Say(cmd, "changed %s %s on %d servers", name, typ, n)

@@ -29,6 +29,7 @@ func newLabList() *cobra.Command {
 				return err
 			}
 			if out.JSON() {
+				// Programs get what they need to send their own queries to the lab; the table for people has only the domains.
 				reply := labReply{l.Domains, l.Hints, l.Anchor, l.Resolvers, l.Addrs()}
 				return cli.PrintJSON(cmd.OutOrStdout(), reply)
 			}
@@ -46,5 +47,5 @@ type labReply struct {
 	Hints     []iterate.Host    `json:"hints"`
 	Anchor    string            `json:"anchor"`
 	Resolvers []lab.Resolver    `json:"resolvers"`
-	Addresses map[string]string `json:"places"` // loopback address by simulated address
+	Addresses map[string]string `json:"addresses"` // loopback address by simulated address
 }

@@ -27,13 +27,16 @@ func newLabUp() *cobra.Command {
   nameplane lab up --dir /tmp/lab --port 0`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// A context of its own, so that the lab can be stopped without a signal.
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			l, err := startLab(ctx, lab.Options{Dir: dir, Port: port})
 			if err != nil {
 				return err
 			}
+			// The lab is up before its domains are printed, so a script can wait for the first line.
 			if err := announceLab(cmd, l, dir); err != nil {
+				// Standard output may be closed. A lab whose addresses nobody can see must not stay.
 				cancel()
 				return errors.Join(err, l.Wait())
 			}
@@ -54,6 +57,7 @@ func startLab(ctx context.Context, o lab.Options) (*lab.Lab, error) {
 	switch {
 	case errors.Is(err, lab.ErrRunning):
 		return nil, cli.Fail("use that lab, or set another directory with --dir", "a lab is already running in %s", o.Dir)
+	// Nearly every other error is a port that another program uses.
 	case err != nil:
 		return nil, &cli.Failure{Code: cli.ExitError, Text: err.Error(), Hint: "--port 0 uses free ports", Err: err}
 	}

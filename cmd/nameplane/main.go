@@ -46,9 +46,11 @@ func newRootCommand() *cobra.Command {
   nameplane record set example.org www A 192.0.2.1
   dig @127.0.0.1 -p 5300 www.example.org
   nameplane analyze www.example.com`)
-	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newMecCommand(), newTokenCommand(),
-		newUserCommand(), newProjectCommand(), newBackupCommand(), newScrubCommand(), newHealthCommand(), newScanCommand(),
-		newAnalyzeCommand(), newCompareCommand(), newWatchCommand(), newChecksCommand(), newResolversCommand(),
-		newLabCommand(), newVersionCommand())
+	// The order is that of the help: server, zones, accounts, operation, and then the commands that need no server.
+	root.AddCommand(newServeCommand(), newZoneCommand(), newRecordCommand(), newMecCommand(), newTSIGCommand(),
+		newTokenCommand(), newUserCommand(), newProjectCommand(), newBackupCommand(), newScrubCommand(), newHealthCommand(),
+		newScanCommand(), newAnalyzeCommand(), newCompareCommand(), newWatchCommand(), newServiceCommand(),
+		newChecksCommand(),
+		newResolversCommand(), newLabCommand(), newVersionCommand())
 	return root
 }

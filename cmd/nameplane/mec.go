@@ -54,6 +54,7 @@ func (r ruleReply) cells() []string {
 		ttl = strconv.FormatUint(uint64(*r.TTL), 10)
 	}
 	state := r.State
+	// A silenced rule is ACTIVE but not served, so the state alone would mislead.
 	if r.Silenced != "" {
 		state += " (silenced by " + r.Silenced + ")"
 	}

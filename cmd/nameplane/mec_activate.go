@@ -29,12 +29,15 @@ The rules are then %s.`, state, effect),
   nameplane mec %[1]s --app game-1`, verb),
 		Args: cli.Args(0, 1),
 		RunE: withApp(conn, &app, func(cmd *cobra.Command, cl *client, args []string) error {
+			// The body has only the state: a client that sent the whole rule back could undo a change that another client made
+			// in between.
 			body := map[string]string{"state": state}
 			var rules []json.RawMessage
 			var err error
 			if len(args) == 0 {
 				err = cl.call(cmd.Context(), http.MethodPut, rulesPath(app), body, &rules)
 			} else {
+				// The reply for one rule is an object and not an array. Both cases print the same form.
 				rules = make([]json.RawMessage, 1)
 				err = cl.call(cmd.Context(), http.MethodPut, rulePath(app, args[0]), body, &rules[0])
 			}

@@ -36,6 +36,7 @@ func newMecApply(conn *connection) *cobra.Command {
 			if err := requireApp(cmd, app); err != nil {
 				return err
 			}
+			// Read the descriptor before the token: an error in the file needs neither a token nor a server.
 			rules, err := readDescriptor(cmd, args[0])
 			if err != nil {
 				return err
@@ -50,6 +51,7 @@ func newMecApply(conn *connection) *cobra.Command {
 				}
 			}
 			var reply []json.RawMessage
+			// PUT of the whole list is atomic. With one request per rule, a failure could leave a mix of two descriptors.
 			if err := cl.call(cmd.Context(), http.MethodPut, rulesPath(app), rules, &reply); err != nil {
 				return err
 			}
@@ -73,6 +75,7 @@ func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
 		defer f.Close()
 		in = f
 	}
+	// Read one byte more than ParseAppD accepts, so that it refuses a larger file instead of parsing a part of it.
 	b, err := io.ReadAll(io.LimitReader(in, mec.MaxAppD+1))
 	if err != nil {
 		return nil, err
@@ -83,6 +86,7 @@ func readDescriptor(cmd *cobra.Command, path string) ([]ruleReply, error) {
 	}
 	rules := make([]ruleReply, 0, len(parsed))
 	for _, r := range parsed {
+		// Send the parsed rule instead of the text of the file: a descriptor may hold fields that the API refuses.
 		rule := ruleReply{ID: r.ID, Domain: r.Domain, AddrType: r.AddrType(), Addr: r.Addr.String(), TTL: r.TTL,
 			State: string(r.State), Balance: r.LoadBalance}
 		if !r.Grant.IsZero() {

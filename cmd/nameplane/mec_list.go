@@ -25,6 +25,7 @@ Without --app it is an array of applications with their rules.`,
   nameplane mec list --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f -o json`,
 		Args: cli.Args(0, 0),
 		RunE: conn.with(func(cmd *cobra.Command, cl *client, _ []string) error {
+			// Only the call for all applications has pages. The rules of one application always fit into one reply.
 			if app == "" {
 				return cl.list(cmd, out, "/mep/config", "applications", "no rules", ruleHead, appRows)
 			}

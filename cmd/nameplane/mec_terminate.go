@@ -8,6 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newMecTerminate exists beside mec delete, because only the end of an instance may revoke its tokens. An application
+// that changes its rules must keep its access.
 func newMecTerminate(conn *connection) *cobra.Command {
 	var app string
 	c := &cobra.Command{

@@ -86,6 +86,7 @@ func (w *ruleWatch) run(ctx context.Context) error {
 		if ctx.Err() != nil || w.count > 0 && w.seen == w.count {
 			return nil // interrupted, or --count is reached
 		}
+		// A 4xx will not change by itself, except 429. Everything else can be a server that restarts.
 		if err != nil && (first || status(err) != 0 && status(err) < 500 && status(err) != http.StatusTooManyRequests) {
 			return err
 		}
@@ -107,6 +108,7 @@ func (w *ruleWatch) connect(ctx context.Context) error {
 		return err
 	}
 	req.Header.Set("Accept", "text/event-stream")
+	// Last-Event-ID is how a client of server-sent events continues after a lost connection.
 	if w.after != "" {
 		req.Header.Set("Last-Event-ID", w.after)
 	}
@@ -118,6 +120,7 @@ func (w *ruleWatch) connect(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
+	// bufio.Scanner stops at a line of more than 64 KiB by default.
 	lines.Buffer(nil, 1<<20)
 	var event, id string
 	for lines.Scan() {
@@ -133,6 +136,8 @@ func (w *ruleWatch) connect(ctx context.Context) error {
 				return err
 			}
 		case "": // the end of an event
+			// Remember the id only at the end of the event: if the connection ends before, the server must send it
+			// again.
 			if id != "" {
 				w.after = id
 			}

@@ -16,6 +16,7 @@ func newProjectCreate(conn *connection) *cobra.Command {
 		Example: `  nameplane project create web --description "the web team"`,
 		Args:    cli.Args(1, 1),
 		RunE: conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
+			// An absent description is stored as an empty one, so an empty flag needs no special case.
 			in := map[string]string{"name": args[0], "description": description}
 			p, raw, err := cl.createAccount(cmd.Context(), "projects", in)
 			if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
+// newProjectList prints the id first: OpenStack clients and the history of zones name a project by its id.
 func newProjectList(conn *connection) *cobra.Command {
 	return newListCommand(conn, &cobra.Command{
 		Short:   "List projects",

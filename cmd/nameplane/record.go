@@ -42,6 +42,7 @@ type setReply struct {
 // findSets returns the record sets of a name: all of them, or the one with type typ if that is not empty.
 func (c *client) findSets(ctx context.Context, z zoneReply, name dnsname.Name, typ string) ([]setReply, error) {
 	var sets []setReply
+	// 1000 is the largest page that the API returns.
 	q := url.Values{"name": {name.String()}, "limit": {"1000"}}
 	if typ != "" {
 		q.Set("type", typ)
@@ -74,6 +75,8 @@ type setChange struct {
 // change applies all changes to a zone, or none, and prints the record sets. verb says what was done to them.
 func (c *client) change(cmd *cobra.Command, out cli.Format, z zoneReply, verb string, changes ...setChange) error {
 	var reply json.RawMessage
+	// A batch is atomic even with one change, and its reply has the serial of the zone. A plain PUT of a record set does
+	// not.
 	in := map[string]any{"changes": changes}
 	if err := c.call(cmd.Context(), http.MethodPost, "/v2/zones/"+z.ID+"/changes", in, &reply); err != nil {
 		return err
@@ -101,6 +104,7 @@ func (c *client) change(cmd *cobra.Command, out cli.Format, z zoneReply, verb st
 // openOwner is openZone for commands that also have the owner name of a record. It refuses a name outside of the zone
 // before it sends a request.
 func (c *connection) openOwner(ctx context.Context, zoneArg, nameArg string) (*client, zoneReply, dnsname.Name, error) {
+	// Both names are checked before a connection is opened, so that a typing error needs no server.
 	zoneName, err := parseZone(zoneArg)
 	if err != nil {
 		return nil, zoneReply{}, zoneName, err

@@ -24,6 +24,7 @@ NAME is relative to the zone, or fully qualified.`,
   nameplane record delete example.org @ MX`,
 		Args: cli.Args(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Check the type before the first request, so that a typing error needs no server.
 			typ := ""
 			if len(args) == 3 {
 				t, err := parseType(args[2])
@@ -37,6 +38,8 @@ NAME is relative to the zone, or fully qualified.`,
 				return err
 			}
 			cl.editManaged = managed
+			// All sets are deleted in one change. With one request per type, a resolver could see a name with only half of its
+			// records.
 			changes, err := cl.deletions(cmd.Context(), z, name, typ)
 			if err != nil {
 				return err
@@ -54,6 +57,7 @@ func (c *client) deletions(ctx context.Context, z zoneReply, name dnsname.Name, 
 	sets, err := c.findSets(ctx, z, name, typ)
 	var changes []setChange
 	for _, s := range sets {
+		// With an explicit type the command does not skip anything: the server refuses, and the user sees why.
 		required := s.Name == z.Name && (s.Type == "SOA" || s.Type == "NS")
 		if typ != "" || !required {
 			changes = append(changes, setChange{Action: "delete", Name: s.Name, Type: s.Type})

@@ -21,6 +21,7 @@ qualified; @ is the zone itself.
 
 Exit status: 0 the ALIAS is ACTIVE, 1 it is STALE, 2 it has the status ERROR.`
 
+// newRecordFlatten is for the minute after a target has moved. Without it, the server follows the TTL of the target.
 func newRecordFlatten(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{
@@ -35,6 +36,7 @@ func newRecordFlatten(conn *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// The API addresses a record set by its id.
 			sets, err := cl.findSets(cmd.Context(), z, name, "ALIAS")
 			if err != nil {
 				return err
@@ -46,6 +48,7 @@ func newRecordFlatten(conn *connection) *cobra.Command {
 			if err := cl.call(cmd.Context(), http.MethodPost, path+"/tasks/flatten", nil, nil); err != nil {
 				return err
 			}
+			// The request only starts the lookup. A target can be slow, and a request must not wait for foreign servers.
 			raw, err := cl.awaitAlias(cmd.Context(), path)
 			if err != nil {
 				return err
@@ -76,10 +79,10 @@ type aliasFamily struct {
 }
 
 // awaitAlias waits for the requested lookup and returns the record set. The lookup is complete when the status is not
-// PENDING and the time of the next attempt has changed. After 0.6 s
-// awaitAlias returns the latest reply anyway.
+// PENDING and the time of the next attempt has changed. After 0.6 s awaitAlias returns the latest reply anyway.
 func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessage, err error) {
 	due := ""
+	// A lookup takes from one to some hundred milliseconds. Doubling keeps the command fast and the requests few.
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		if err := c.call(ctx, http.MethodGet, path, nil, &raw); err != nil {
 			return nil, err
@@ -88,6 +91,7 @@ func (c *client) awaitAlias(ctx context.Context, path string) (raw json.RawMessa
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, err
 		}
+		// The status alone is not enough: an ALIAS that was ACTIVE before the request is ACTIVE while the lookup runs.
 		next := s.Alias.Families["A"].NextAttempt + s.Alias.Families["AAAA"].NextAttempt
 		if due == "" {
 			due = next
@@ -108,6 +112,7 @@ func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
 		return err
 	}
 	lines := []string{fmt.Sprintf("%s ALIAS %s %s", s.Name, strings.Join(s.Records, " "), s.Status)}
+	// A map has no order. A before AAAA is the order of the help text.
 	for _, typ := range []string{"A", "AAAA"} {
 		f := s.Alias.Families[typ]
 		if len(f.Addresses) > 0 {
@@ -123,6 +128,7 @@ func printAlias(cmd *cobra.Command, raw json.RawMessage) error {
 		}
 	}
 	switch s.Status {
+	// STALE is a warning and not a failure: the name still has addresses.
 	case "STALE":
 		return &cli.Failure{Code: cli.ExitWarning, Hint: s.Alias.Detail,
 			Text: "the served addresses are from the last successful lookup"}

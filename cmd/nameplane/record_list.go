@@ -25,6 +25,7 @@ With -o json the output is an array of record sets in the format of the API.`,
   nameplane record list example.org --type MX -o json | jq -r '.[].records[]'`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Check the filters before the first request, so that a typing error needs no server.
 			q, err := recordQuery(args[0], name, typ)
 			if err != nil {
 				return err
@@ -35,6 +36,7 @@ With -o json the output is an array of record sets in the format of the API.`,
 			}
 			path := "/v2/zones/" + z.ID + "/recordsets?" + q.Encode()
 			return cl.list(cmd, out, path, "recordsets", "no records", []string{"NAME", "TTL", "TYPE", "DATA"},
+				// The zone is known already, so a set without its own TTL is shown with the TTL that clients see.
 				func(item json.RawMessage) ([][]string, error) { return recordRows(item, z.TTL) })
 		},
 	}
@@ -47,6 +49,7 @@ With -o json the output is an array of record sets in the format of the API.`,
 
 // recordQuery returns the query parameters for a list of records, filtered by name and type if they are not empty.
 func recordQuery(zoneArg, name, typ string) (url.Values, error) {
+	// 1000 is the largest page that the API returns.
 	q := url.Values{"limit": {"1000"}, "sort_key": {"name"}}
 	if typ != "" {
 		t, err := parseType(typ)
@@ -64,6 +67,7 @@ func recordQuery(zoneArg, name, typ string) (url.Values, error) {
 		if err != nil {
 			return nil, err
 		}
+		// The API compares full names. A relative name would match nothing.
 		q.Set("name", n.String())
 	}
 	return q, nil

@@ -40,6 +40,7 @@ func newRecordSet(conn *connection) *cobra.Command {
   nameplane record set example.org _sip._tcp SRV '0 5 5060 sip.example.org.'`,
 		Args: cli.Args(4, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Check all arguments before the first request, so that a typing error needs no server.
 			t, records, err := recordArgs(args[0], args[2], args[3:])
 			if err != nil {
 				return err
@@ -50,6 +51,7 @@ func newRecordSet(conn *connection) *cobra.Command {
 			}
 			cl.editManaged = managed
 			ch := setChange{Action: "upsert", Name: name.String(), Type: t.String(), Records: records}
+			// A key that is absent keeps the value of an existing set.
 			if cmd.Flags().Changed("ttl") {
 				ch.TTL = &ttl
 			}
@@ -67,6 +69,7 @@ func newRecordSet(conn *connection) *cobra.Command {
 }
 
 // recordArgs parses the arguments TYPE DATA...
+// It needs no server, and the zone only for the hint about an ambiguous name.
 func recordArgs(zoneArg, typeArg string, dataArgs []string) (rr.Type, []string, error) {
 	z, err := parseZone(zoneArg)
 	if err != nil {

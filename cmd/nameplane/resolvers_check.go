@@ -19,6 +19,8 @@ addresses answer, how fast, and the name of the instance that answered.
 Exit status: 0 all answer, 1 some do not answer, 3 none answers: there is no network, or
 it blocks DNS.`
 
+// newResolversCheck queries the SOA record of the root: every resolver has it in its cache, no filter blocks it, and no
+// domain owner sees the query.
 func newResolversCheck() *cobra.Command {
 	var out cli.Format
 	var file, labDir string
@@ -43,6 +45,7 @@ func newResolversCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// The table is printed first: with a failure, it shows which addresses do not answer.
 			return healthError(health)
 		},
 	}
@@ -59,6 +62,7 @@ func resolversToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger
 		if err != nil {
 			return nil, nil, err
 		}
+		// No lab: the zero Client uses the network of this machine.
 		return list.Resolvers, &resolve.Client{}, nil
 	}
 	l, err := loadLab(dir)
@@ -89,6 +93,7 @@ func healthError(all []resolvers.Health) error {
 		}
 	}
 	switch {
+	// One working resolver proves that DNS works here. With none, the list is probably right and the network is wrong.
 	case answering == 0:
 		return &cli.Failure{Code: cli.ExitUnknown, Text: "no resolver answers",
 			Hint: "is there a network, and does it allow DNS?"}

@@ -31,6 +31,7 @@ func newResolversList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// JSON has the whole list with its date and sources; the table has what fits on a screen.
 			if out.JSON() {
 				return cli.PrintJSON(cmd.OutOrStdout(), list)
 			}
@@ -41,6 +42,7 @@ func newResolversList() *cobra.Command {
 			if err := t.Flush(); err != nil {
 				return err
 			}
+			// The last line has the date of the list, because the addresses of resolvers change.
 			return cli.Say(cmd, "%s", list)
 		},
 	}
@@ -49,6 +51,7 @@ func newResolversList() *cobra.Command {
 	return c
 }
 
+// remark returns why the answers of a resolver are not counted. A filter comes first: it explains a missing vote.
 func remark(r resolvers.Resolver) string {
 	switch {
 	case r.Filter:
@@ -59,6 +62,7 @@ func remark(r resolvers.Resolver) string {
 	return ""
 }
 
+// addressList returns IPv4 addresses before IPv6 addresses, in the order of the list, so that tables can be compared.
 func addressList(r resolvers.Resolver) string {
 	var words []string
 	for _, a := range slices.Concat(r.V4, r.V6) {

@@ -32,10 +32,12 @@ the command regularly, to detect a failing disk while the backups are still good
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what, rows, err := "the server's store", 0, error(nil)
 			if len(args) == 1 {
+				// Without a server and without a token: a backup is often verified on another machine.
 				what = args[0]
 				rows, err = boltstore.Check(what)
 				err = damaged(err)
 			} else {
+				// The server holds the lock of its file, so only the server itself can read the store while it serves.
 				rows, err = scrubServer(cmd, conn)
 			}
 			if err != nil {
@@ -62,6 +64,7 @@ func scrubServer(cmd *cobra.Command, conn *connection) (rows int, err error) {
 	if err := cl.call(cmd.Context(), http.MethodPost, "/admin/v1/scrub", nil, &out); err != nil {
 		return 0, err
 	}
+	// A damaged store is a result of the request and not an error, so the status of the reply is 200.
 	if out.Damage != "" {
 		return 0, &cli.Failure{Code: cli.ExitError, Text: out.Damage}
 	}

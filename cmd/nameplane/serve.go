@@ -75,7 +75,8 @@ func newServeCommand() *cobra.Command {
 	return c
 }
 
-// load returns the configuration: the defaults, overridden by the file, overridden by the flags.
+// load returns the configuration: the defaults, overridden by the file, overridden by the flags. The daemon calls it
+// again for each reload, so that flags still override a changed file.
 func (f serveFlags) load() (config.Config, error) {
 	c := config.Default()
 	if f.config != "" {
@@ -95,6 +96,7 @@ func (f serveFlags) load() (config.Config, error) {
 	if len(f.dns) > 0 {
 		c.DNS.Listen = f.dns
 	}
+	// Validate the result and not the file: a flag may be what makes the settings contradict each other.
 	return c, c.Validate()
 }
 
@@ -103,6 +105,7 @@ func serve(c *cobra.Command, f serveFlags) error {
 		fmt.Fprint(c.OutOrStdout(), config.Example())
 		return nil
 	}
+	// Load the settings before the log: its level and its format are in the file.
 	cfg, err := f.load()
 	if err != nil {
 		return cli.Fail("nameplane serve --print-config shows every setting", "%s", err)
@@ -118,11 +121,14 @@ func serve(c *cobra.Command, f serveFlags) error {
 		return startFailure(err)
 	}
 	a := d.Endpoints()
-	log.Info("serving", "dns", strings.Join(a.DNS, ","), "http", a.HTTP, "apps", a.Apps, "mep", a.MEP, "data", cfg.Data,
-		"zones", d.Zones())
+	log.Info("serving", "dns", strings.Join(a.DNS, ","), "tls", strings.Join(a.TLS, ","),
+		"https", strings.Join(a.HTTPS, ","), "quic", strings.Join(a.QUIC, ","), "http", a.HTTP,
+		"apps", a.Apps, "mep", a.MEP, "data", cfg.Data, "zones", d.Zones())
+	// Under systemd or in a container these lines would only fill the log.
 	if cli.IsTerminal(os.Stdout) {
 		printFirstSteps(c.OutOrStdout(), cfg, a)
 	}
+	// SIGTERM cancels the context. A server that an operator stops must exit with 0, or systemd reports a failure.
 	if err := runAndReload(c.Context(), d, hangup); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -135,6 +141,7 @@ func runAndReload(ctx context.Context, d *daemon.Daemon, hangup <-chan os.Signal
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	g.Go(func() error {
+		// d.Run returns nil after an orderly end, which does not cancel the context of the group.
 		defer stop()
 		return d.Run(ctx)
 	})
@@ -177,6 +184,7 @@ func printFirstSteps(w io.Writer, cfg config.Config, a daemon.Endpoints) {
 	if err != nil {
 		return
 	}
+	// dig cannot send to 0.0.0.0 or :: on every system.
 	if ip := net.ParseIP(host); ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}

@@ -19,6 +19,7 @@ The server stores only a hash of each token.
 The first start of a server writes a token with the role admin to admin.token in its
 data directory. These commands need a token with that role.`
 
+// newTokenCommand has no command that shows a token again: the server stores only its hash.
 func newTokenCommand() *cobra.Command {
 	c := cli.NewGroup("token", "Manage tokens", tokenLong,
 		`  nameplane token create ci-deploy --role member --expires 90d

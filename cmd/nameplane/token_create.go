@@ -37,16 +37,19 @@ func newTokenCreate(conn *connection) *cobra.Command {
   (umask 077; nameplane token create laptop --role admin > ~/.nameplane-token)`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// An explicit role is sent as it is: the server refuses roles that an application cannot have.
 			if app != "" && !cmd.Flags().Changed("role") {
 				role = roleApp
 			}
 			in := map[string]any{"name": args[0], "role": role}
+			// An empty value is not sent: the server then uses its default.
 			for key, value := range map[string]string{"app": app, "project": project} {
 				if value != "" {
 					in[key] = value
 				}
 			}
 			if expires != "" {
+				// The client computes the time, so that 90d counts from the clock of the user who typed it.
 				at, err := parseExpiry(expires, time.Now())
 				if err != nil {
 					return cli.Usage(cmd, "--expires %s: %s", expires, err)
@@ -93,6 +96,7 @@ func (t account) purpose() string {
 		ends = "expires " + t.ExpiresAt
 	}
 	switch {
+	// An application token has no project, so the sentence about projects would be wrong.
 	case t.App != "":
 		return fmt.Sprintf("for application instance %s and %s", t.App, ends)
 	case t.Role == "platform":
@@ -110,6 +114,7 @@ func parseExpiry(s string, now time.Time) (time.Time, error) {
 			return now.AddDate(0, 0, int(n)).UTC().Truncate(time.Second), nil
 		}
 	}
+	// time.ParseDuration has no days, because a day is not always 24 hours. AddDate above counts calendar days.
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return now.Add(d).UTC().Truncate(time.Second), nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
+// newTokenList prints when a token was last used. A token that was not used for months is a candidate for token revoke.
 func newTokenList(conn *connection) *cobra.Command {
 	return newListCommand(conn, &cobra.Command{
 		Short: "List tokens",

@@ -2,6 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
+// newTokenRevoke uses the verb revoke, because the token stays in the list for 30 days. Until then, an operator can
+// find out which token made a change in the history of a zone.
 func newTokenRevoke(conn *connection) *cobra.Command {
 	return newDeleteCommand(conn, &cobra.Command{
 		Use:   "revoke NAME",

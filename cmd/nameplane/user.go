@@ -42,14 +42,17 @@ func readPassword(cmd *cobra.Command, file string) (string, error) {
 		in = f
 	} else if cli.IsTerminal(in) {
 		cmd.PrintErr("Password: ")
+		// ReadPassword does not print the characters. A password on the screen stays in the scrollback of the terminal.
 		b, err := term.ReadPassword(int(in.(*os.File).Fd()))
 		cmd.PrintErrln()
 		return string(b), err
 	}
+	// 4096 bytes are more than any password. The limit keeps a wrong file, such as /dev/zero, from filling the memory.
 	line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", cli.Fail("", "cannot read the password: %s", err)
 	}
+	// Only the end of the line is removed: spaces may belong to a password.
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
 		return "", cli.Fail("write it to the first line of standard input, or to a file for --password-file",

@@ -22,6 +22,7 @@ func newUserCreate(conn *connection) *cobra.Command {
 				return err
 			}
 			in := map[string]any{"name": args[0], "role": role, "password": password}
+			// Without the field, the server uses the project of the token. The command line does not know that project.
 			if project != "" {
 				in["project"] = project
 			}

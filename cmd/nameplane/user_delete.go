@@ -2,6 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
+// newUserDelete returns the command without a confirmation, unlike zone delete: zones belong to the project and not to
+// the user, so no data is lost.
 func newUserDelete(conn *connection) *cobra.Command {
 	return newDeleteCommand(conn, &cobra.Command{
 		Use:     "delete NAME",

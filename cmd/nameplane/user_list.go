@@ -2,6 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
+// newUserList prints the role, which decides whether a user can change zones or only read them.
 func newUserList(conn *connection) *cobra.Command {
 	return newListCommand(conn, &cobra.Command{
 		Short:   "List users",

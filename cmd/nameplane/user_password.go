@@ -19,6 +19,7 @@ func newUserPassword(conn *connection) *cobra.Command {
   nameplane user password alice --password-file alice.pw`,
 		Args: cli.Args(1, 1),
 		RunE: conn.with(func(cmd *cobra.Command, cl *client, args []string) error {
+			// Look up the user first. Otherwise a user would type a password twice after a typing error in the name.
 			u, err := cl.findAccount(cmd.Context(), "users", args[0])
 			if err != nil {
 				return err

@@ -19,6 +19,8 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
+// newVersionCommand reads the information that the Go linker stores. There is no -ldflags variable that a build could
+// forget.
 func newVersionCommand() *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{
@@ -35,6 +37,8 @@ built it. The command sends no request to a server.`,
 				return cli.PrintJSON(cmd.OutOrStdout(), b)
 			}
 			commit := b.Commit
+			// A build from a tree with changes has the commit of its parent. Without the remark, a bug report would name the
+			// wrong source.
 			if b.Modified {
 				commit += " with changes"
 			}
@@ -50,6 +54,7 @@ built it. The command sends no request to a server.`,
 // thisBuild returns the build of this program, from the information that the Go linker stored in it.
 func thisBuild(info *debug.BuildInfo, ok bool) build {
 	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	// A program that was built without modules has no build information. Go version and platform are always known.
 	if !ok {
 		return b
 	}

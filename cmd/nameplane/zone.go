@@ -51,6 +51,7 @@ func (z *zoneReply) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, (*plain)(z)); err != nil {
 		return err
 	}
+	// Copy: the decoder reuses its buffer after UnmarshalJSON returns.
 	z.raw = append(json.RawMessage(nil), b...)
 	return nil
 }
@@ -85,6 +86,7 @@ func (c *connection) openZone(ctx context.Context, arg string) (cl *client, z zo
 	if err != nil {
 		return nil, z, err
 	}
+	// The name is parsed first: a typing error needs neither token nor server.
 	if cl, err = c.open(ctx); err == nil {
 		z, err = cl.findZone(ctx, name)
 	}

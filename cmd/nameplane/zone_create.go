@@ -36,9 +36,11 @@ func newZoneCreate(conn *connection) *cobra.Command {
 				return err
 			}
 			in := map[string]any{"name": name.String(), "email": email}
+			// RFC 2142 §7 names hostmaster as the mailbox for DNS.
 			if email == "" {
 				in["email"] = "hostmaster@" + strings.TrimSuffix(name.String(), ".")
 			}
+			// An explicit 0 is sent: it forbids caching (RFC 1035 §3.2.1), and is not the same as no flag.
 			if cmd.Flags().Changed("ttl") {
 				in["ttl"] = ttl
 			}
@@ -47,6 +49,8 @@ func newZoneCreate(conn *connection) *cobra.Command {
 			}
 			var z zoneReply
 			if err := cl.call(cmd.Context(), http.MethodPost, "/v2/zones", in, &z); err != nil {
+				// The server says only that the name is taken. It does not name the owner, because the owner may be
+				// another project.
 				if status(err) == http.StatusConflict {
 					return cli.Fail("`nameplane zone show` shows it, unless another project owns it",
 						"the zone %s already exists", name)

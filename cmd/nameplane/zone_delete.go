@@ -28,6 +28,7 @@ On a terminal the command asks for confirmation, unless --yes is set.`,
 			if err != nil {
 				return err
 			}
+			// A script cannot answer. It ran the command on purpose, so without a terminal there is no question.
 			if !yes && cli.IsTerminal(cmd.InOrStdin()) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s with all its records and history? [y/N] ", z.Name)
 				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // an empty answer means no
@@ -36,6 +37,7 @@ On a terminal the command asks for confirmation, unless --yes is set.`,
 				}
 			}
 			var deleted zoneReply
+			// The API deletes by id, so a zone that was deleted and created again since openZone stays.
 			if err := cl.call(cmd.Context(), http.MethodDelete, "/v2/zones/"+z.ID, nil, &deleted); err != nil {
 				return err
 			}

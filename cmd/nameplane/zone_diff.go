@@ -24,6 +24,7 @@ differences the command prints nothing.`,
   nameplane zone diff example.org 1790000000 1790003600`,
 		Args: cli.Args(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Parse the serials before the first request, so that a typing error needs no server.
 			serials := make([]uint32, 0, 2)
 			for _, arg := range args[1:] {
 				n, err := parseSerial(cmd, arg)
@@ -36,10 +37,11 @@ differences the command prints nothing.`,
 			if err != nil {
 				return err
 			}
-			serials = append(serials, z.Serial)
+			serials = append(serials, z.Serial) // the default for TO
 			var reply json.RawMessage
 			path := fmt.Sprintf("/v2/zones/%s/history/diff?from=%d&to=%d", z.ID, serials[0], serials[1])
 			if err := cl.call(cmd.Context(), http.MethodGet, path, nil, &reply); err != nil {
+				// The server compares: the history can hold changes of many megabytes, and the client needs only the result.
 				return historyHint(z, err)
 			}
 			if out.JSON() {
@@ -53,6 +55,7 @@ differences the command prints nothing.`,
 				return err
 			}
 			var b strings.Builder
+			// The TTL of the zone comes first, because it explains the TTLs of the records below.
 			body.ZoneTTL.diff(&b)
 			for _, s := range body.RecordSets {
 				s.diff(&b, body.ZoneTTL)

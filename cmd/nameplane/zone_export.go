@@ -31,6 +31,7 @@ FILE is written completely or not at all. An existing file is not overwritten wi
 			if len(args) == 2 {
 				to = args[1]
 			}
+			// Check before the transfer: a zone can have gigabytes.
 			if err := checkOverwrite(to, force); err != nil {
 				return err
 			}
@@ -48,6 +49,8 @@ FILE is written completely or not at all. An existing file is not overwritten wi
 			if err != nil {
 				return err
 			}
+			// The message goes to standard error, as with an export to standard output, so that scripts can treat
+			// both alike.
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "exported %s with serial %d to %s, %s\n",
 				z.Name, z.Serial, to, cli.Megabytes(size))
 			return err
@@ -59,6 +62,7 @@ FILE is written completely or not at all. An existing file is not overwritten wi
 
 // exportZone streams a zone file to w and returns its size.
 func (c *client) exportZone(ctx context.Context, z zoneReply, w io.Writer) (int64, error) {
+	// The task has the form that the openstack command uses: create the export, read it, and delete it.
 	const exports = "/v2/zones/tasks/exports"
 	var t task
 	if err := c.call(ctx, http.MethodPost, "/v2/zones/"+z.ID+"/tasks/export", nil, &t); err != nil {

@@ -81,6 +81,7 @@ zone if it changed. The records of very large changes, such as imports, are not 
 			if out.JSON() {
 				h.json = cli.NewJSONList(h.w)
 			}
+			// Ask for no more than is printed: entries of large changes are large.
 			q := url.Values{"limit": {strconv.Itoa(min(limit, 1000))}}
 			err = cl.pages(cmd.Context(), "/v2/zones/"+z.ID+"/history?"+q.Encode(), "history", h.page)
 			return h.end(err)
@@ -104,6 +105,7 @@ type historyPrinter struct {
 	printed   bool // at least one change was printed
 }
 
+// page stops the iteration as soon as enough changes are printed: the next page would be read in vain.
 func (h *historyPrinter) page(items []json.RawMessage) error {
 	for _, item := range items {
 		if h.remaining == 0 {
@@ -117,6 +119,7 @@ func (h *historyPrinter) page(items []json.RawMessage) error {
 	return nil
 }
 
+// end closes the JSON array also after errEnough, which is no error for the user.
 func (h *historyPrinter) end(err error) error {
 	if errors.Is(err, errEnough) {
 		err = nil
@@ -127,6 +130,7 @@ func (h *historyPrinter) end(err error) error {
 	return err
 }
 
+// change prints each change as it arrives: the history of a busy zone need not fit into memory.
 func (h *historyPrinter) change(item json.RawMessage) error {
 	if h.json != nil {
 		return h.json.Add(item)
@@ -145,6 +149,7 @@ func (h *historyPrinter) change(item json.RawMessage) error {
 	return err
 }
 
+// describe computes the TTL of the zone backwards, because the history begins with the newest change.
 func (h *historyPrinter) describe(b *strings.Builder, ch historyChange) {
 	if ch.To == 0 { // damaged: not even the serial can be read
 		fmt.Fprintf(b, "change %s\n", cli.Printable(ch.ID))
@@ -179,6 +184,7 @@ func humanTime(s string) string {
 // serial or the TTL of the zone: every change increases the serial, and historyTTL.diff writes the TTL.
 func (s historySet) diff(b *strings.Builder, zone historyTTL) {
 	before, after := s.lines(s.Before, zone.Before), s.lines(s.After, zone.After)
+	// Compare with the new TTL on both sides, because a SOA record without its own TTL changes with the zone.
 	if s.Type == "SOA" && len(before) == 1 && len(after) == 1 &&
 		withoutSerial(s.lines(s.Before, zone.After)[0]) == withoutSerial(after[0]) {
 		return

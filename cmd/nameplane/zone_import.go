@@ -54,6 +54,7 @@ func newZoneImport(conn *connection) *cobra.Command {
 					return err
 				}
 			}
+			// Open the connection before the file: a missing token must not be found after minutes of reading.
 			cl, err := conn.open(cmd.Context())
 			if err != nil {
 				return err
@@ -111,6 +112,7 @@ func (c *client) importZone(ctx context.Context, s *zoneUpload, opts importOptio
 	p *cli.Progress) (zoneReply, error) {
 	var z zoneReply
 	t, err := c.sendZone(ctx, s, opts, p)
+	// end must run in every case: it stops the goroutine that reads the file.
 	if fileErr := s.end(); fileErr != nil {
 		return z, fileErr // the error in the file caused the error of the request
 	}
@@ -144,6 +146,7 @@ func (c *client) sendZone(ctx context.Context, s *zoneUpload, opts importOptions
 	if err != nil {
 		return t, err
 	}
+	// text/dns is the registered type of zone files (RFC 4027), and the one that Designate expects.
 	req.Header.Set("Content-Type", "text/dns")
 	err = p.During(func() error { return c.do(req, &t) })
 	return t, err
@@ -164,6 +167,7 @@ func (c *client) checkZoneAbsent(ctx context.Context, name dnsname.Name, replace
 
 // await polls a task until it ends, and then deletes it from the server.
 func (c *client) await(ctx context.Context, t task, path string) (task, error) {
+	// A small zone commits within milliseconds, and a large one takes seconds. Doubling suits both.
 	wait := 5 * time.Millisecond
 	for t.Status == "PENDING" {
 		if err := c.sleep(ctx, wait); err != nil {

@@ -131,6 +131,7 @@ func spoolInput(ctx context.Context, in io.Reader, p *cli.Progress) (*os.File, e
 		"cannot copy standard input: %s", err)
 }
 
+// openZoneFile refuses a directory here. Reading it would fail later, with a message about the first line.
 func openZoneFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,6 +153,7 @@ func newZoneUpload(zone dnsname.Name) *zoneUpload {
 	s := &zoneUpload{zone: zone, started: make(chan struct{}), done: make(chan struct{}), seen: map[uint64]uint8{},
 		seed: maphash.MakeSeed()}
 	s.body, s.pipe = io.Pipe()
+	// 256 KiB hold most zones completely, so an error in a small file is found before anything is sent.
 	s.out = bufio.NewWriterSize(s, 256<<10)
 	return s
 }
@@ -185,6 +187,7 @@ func (s *zoneUpload) names() int { return len(s.seen) }
 
 // read parses and checks the file, and writes its records.
 func (s *zoneUpload) read(in *bufio.Reader, o zonefile.Options) error {
+	// Only the beginning of the file matters for $TTL: the server needs the default before the first record.
 	head, _ := in.Peek(4096) // Parse reports a read error
 	ttl, hasTTL := headTTL(head)
 	err := zonefile.Parse(in, o, func(rec zonefile.Record) error {
@@ -224,6 +227,7 @@ func fileFailure(err error) error {
 	return cli.Fail(cmp.Or(e.Hint, "nothing was imported"), "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
+// interrupted has the status unknown, as for every command that ended before the server replied.
 func interrupted(err error) error {
 	return &cli.Failure{Code: cli.ExitUnknown, Text: "interrupted", Hint: "nothing was imported", Err: err}
 }
@@ -248,6 +252,7 @@ func (s *zoneUpload) check(rec zonefile.Record) error {
 	if !rec.Name.IsIn(s.zone) {
 		return fmt.Errorf("%s is not in the zone %s", rec.Name, s.zone)
 	}
+	// A hash instead of the name: a zone with ten million names would need a gigabyte for their texts.
 	h := s.hash(rec.Name)
 	kinds := s.seen[h]
 	switch rec.Type {

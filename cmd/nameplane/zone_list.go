@@ -25,7 +25,10 @@ With -o json the output is an array of zones in the format of the API.`,
   nameplane zone list -o json | jq -r '.[].name'`,
 		Args: cli.Args(0, 0),
 		RunE: conn.with(func(cmd *cobra.Command, cl *client, _ []string) error {
+			// The server refuses this header for tokens without the role admin. An error is better than a list that silently has
+			// only the zones of one project.
 			cl.allProjects = all
+			// 1000 is the largest page that the API returns.
 			q := url.Values{"limit": {"1000"}, "sort_key": {"name"}}
 			if name != "" {
 				q.Set("name", name)

@@ -30,6 +30,8 @@ is a change like any other, and can be rolled back.`,
 			if err != nil {
 				return err
 			}
+			// The command does not compare first. A second change could come between the comparison and the rollback; only the
+			// server can do both in one step.
 			var after zoneReply
 			path := "/v2/zones/" + z.ID + "/history/rollback"
 			if err := cl.call(cmd.Context(), http.MethodPost, path, map[string]uint32{"serial": serial}, &after); err != nil {
@@ -42,6 +44,7 @@ is a change like any other, and can be rolled back.`,
 	return c
 }
 
+// parseSerial accepts 0, which is a valid serial (RFC 1982 §3), and refuses what does not fit into 32 bits.
 func parseSerial(cmd *cobra.Command, s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
@@ -52,6 +55,7 @@ func parseSerial(cmd *cobra.Command, s string) (uint32, error) {
 
 // historyHint adds a hint if the server does not know the serial.
 func historyHint(z zoneReply, err error) error {
+	// The history has an end: old changes are deleted, and very large ones are stored without records.
 	if status(err) == http.StatusConflict {
 		return cli.Fail("`nameplane zone history "+z.Name+"` shows the serials", "%s", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newZoneShow prints no records: a zone can have millions of them, and this command must stay fast in scripts.
 func newZoneShow(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{

@@ -58,6 +58,7 @@ type Principal struct {
 	Role    string
 	App     string    // ID of the application instance; empty unless the role is app
 	Session string    // ID of the session; empty when the token itself was presented
+	System  bool      // the session has the system scope of Keystone, which only admins have
 	Methods []string  // methods by which the session was opened, in Keystone's terms
 	Issued  time.Time // when the session or token was issued
 	Expires time.Time // zero means never

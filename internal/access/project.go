@@ -24,6 +24,12 @@ type Project struct {
 	Created     time.Time
 }
 
+// Counts returns how many tokens, users and projects there are, which bounds the size of a list.
+func (a *Access) Counts() (tokens, users, projects int) {
+	all := a.accounts.Load()
+	return len(all.tokens), len(all.users), len(all.projects)
+}
+
 // Projects returns all projects, sorted by name.
 func (a *Access) Projects() []Project {
 	return slices.SortedFunc(maps.Values(a.accounts.Load().projects), func(x, y Project) int {

@@ -43,6 +43,7 @@ type sessionBody struct {
 	Subject    string   `json:"s"`
 	Generation int      `json:"g,omitempty"`
 	Project    string   `json:"p"`
+	System     bool     `json:"y,omitempty"`
 	Methods    []string `json:"m"`
 	Issued     int64    `json:"t"`
 	Expires    int64    `json:"e"`
@@ -58,6 +59,9 @@ func (a *Access) Issue(p Principal, project string, methods ...string) (string, 
 	b := a.accounts.Load()
 	if !ofProjects(p.Role) {
 		return "", p, fmt.Errorf("%s has the role %s, which cannot open sessions: %w", p.Who(), p.Role, ErrDenied)
+	}
+	if p.System && p.Role != RoleAdmin {
+		return "", p, fmt.Errorf("%s: no rights in the system scope: %w", p.Who(), ErrDenied)
 	}
 	if project != "" && project != p.Project.ID && project != p.Project.Name {
 		other, err := b.project(project)
@@ -79,9 +83,8 @@ func (a *Access) Issue(p Principal, project string, methods ...string) (string, 
 		until = p.Expires
 	}
 	p.Session, p.Methods, p.Issued, p.Expires = random(tokenIDSize), methods, at, until
-	body, err := json.Marshal(sessionBody{p.Session, p.parents, p.Kind, p.ID, p.generation, p.Project.ID, methods,
-		at.Unix(),
-		until.Unix()})
+	body, err := json.Marshal(sessionBody{p.Session, p.parents, p.Kind, p.ID, p.generation, p.Project.ID, p.System,
+		methods, at.Unix(), until.Unix()})
 	if err != nil {
 		return "", p, err
 	}
@@ -119,7 +122,10 @@ func (a *Access) session(s string) (Principal, error) {
 		}
 		p.Project = other
 	}
-	p.Session, p.parents, p.Methods = body.ID, body.Parents, body.Methods
+	if body.System && p.Role != RoleAdmin {
+		return Principal{}, fmt.Errorf("session %s: no longer has rights in the system scope: %w", body.ID, ErrDenied)
+	}
+	p.Session, p.parents, p.Methods, p.System = body.ID, body.Parents, body.Methods, body.System
 	p.Issued, p.Expires = time.Unix(body.Issued, 0).UTC(), time.Unix(body.Expires, 0).UTC()
 	return p, nil
 }

@@ -95,6 +95,25 @@ func TestSessionOutlivesRestart(t *testing.T) {
 	}
 }
 
+// TestSystemScope checks that only an admin gets the system scope, and keeps it only as long as it is one.
+func TestSystemScope(t *testing.T) {
+	a, admin := open(t)
+	must[User](t)(a.CreateUser(t.Context(), tester, UserSpec{"alice", "correct horse", "admin", RoleMember}))
+	alice := must[Principal](t)(a.Password(t.Context(), local, "alice", "correct horse"))
+	root := must[Principal](t)(a.Authenticate(admin))
+	alice.System, root.System = true, true
+	if s, _, err := a.Issue(alice, "", "password"); !errors.Is(err, ErrDenied) || s != "" {
+		t.Errorf("Issue to a member: %v, want ErrDenied", err)
+	}
+	s, _, err := a.Issue(root, "", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := must[Principal](t)(a.Authenticate(s)); !p.System || p.Project.Name != "admin" {
+		t.Errorf("session %+v", p)
+	}
+}
+
 func TestSessionScope(t *testing.T) {
 	a, admin := open(t)
 	edge := must[Project](t)(a.CreateProject(t.Context(), tester, "edge", ""))

@@ -59,10 +59,10 @@ var labels = []string{"a", "b", "*"}
 // long is a label that makes a name too long when a DNAME prepends it to another such name.
 var long = strings.Repeat("x", 60)
 
-// randomName returns a name in or near the zones of randomZones, with fewer than most labels below the apex.
-func randomName(rng *rand.Rand, most int) dnsname.Name {
+// randomName returns a name in or near the zones of randomZones, with fewer labels below the apex than the limit.
+func randomName(rng *rand.Rand, limit int) dnsname.Name {
 	text := []string{"test.", "b.test.", "a.b.test.", "o.test.", "elsewhere."}[rng.IntN(5)]
-	for range rng.IntN(most) {
+	for range rng.IntN(limit) {
 		text = labels[rng.IntN(len(labels))] + "." + text
 	}
 	if rng.IntN(12) == 0 {

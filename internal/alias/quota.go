@@ -23,7 +23,7 @@ func (x *index) setProject(e *entry, project string) {
 // checkQuotas refuses an edit that adds aliases to a project beyond its quota. Every new ALIAS passes this check: from
 // the API, from an import, and in a zone that moves from another project.
 func (f *flattener) checkQuotas() error {
-	if f.tx.QuotasLifted() {
+	if f.tx.RecordQuotasLifted() {
 		return nil
 	}
 	for project := range f.grown {

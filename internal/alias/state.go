@@ -42,15 +42,23 @@ func (s *Service) State(k Key) (State, bool) {
 	return st, true
 }
 
-// Status returns the status and the action of an ALIAS, or false if there is none.
-func (s *Service) Status(k Key) (status Status, action string, ok bool) {
+// Progress is the status of an ALIAS, and the action that led to it. The zero Progress is that of no ALIAS.
+type Progress struct {
+	Status Status
+	Action string
+}
+
+// Progress returns the progress of each of some ALIAS.
+func (s *Service) Progress(keys ...Key) []Progress {
+	out := make([]Progress, len(keys))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.committedEntryLocked(k)
-	if e == nil {
-		return "", "", false
+	for i, k := range keys {
+		if e := s.committedEntryLocked(k); e != nil {
+			out[i] = Progress{e.rec.Status, e.rec.Action}
+		}
 	}
-	return e.rec.Status, e.rec.Action, true
+	return out
 }
 
 // committedEntryLocked returns the entry of a committed ALIAS, or nil.

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"go/ast"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -30,19 +31,31 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestPackageComments(t *testing.T) {
-	has := map[string]bool{}
+var vagueFile = regexp.MustCompile(`(^|/)(misc|utils?|help|helpers?|common)(_test)?\.go$`)
+
+// TestFileNames refuses names of files that do not say what is in them.
+func TestFileNames(t *testing.T) {
 	for _, s := range sources(t) {
-		if _, seen := has[s.pkg]; !seen && !s.isTest() {
-			has[s.pkg] = false
-		}
-		if s.file.Doc != nil {
-			has[s.pkg] = true
+		if vagueFile.MatchString(s.path) {
+			t.Errorf("%s: name the file after its contents", s.path)
 		}
 	}
-	for pkg, ok := range has {
-		if !ok {
+}
+
+var startWith = regexp.MustCompile(`(?i)\bstart\s(with|in|at)\b`)
+
+// TestPackageComments checks that each package says what it does, and where to start reading.
+func TestPackageComments(t *testing.T) {
+	comments := map[string]string{}
+	for _, s := range sources(t) {
+		comments[s.pkg] += s.file.Doc.Text()
+	}
+	for pkg, comment := range comments {
+		switch {
+		case comment == "":
 			t.Errorf("package %s has no comment that says what it does", pkg)
+		case !startWith.MatchString(comment):
+			t.Errorf("package %s: the comment does not say which file or function to start with", pkg)
 		}
 	}
 }

@@ -76,14 +76,15 @@ func subcommands(c *cobra.Command) []string {
 	return names
 }
 
-// Args accepts from least to most arguments, or any number when most is negative. Its errors quote the usage line.
-func Args(least, most int) cobra.PositionalArgs {
+// Args accepts at least minimum and at most maximum arguments. A negative maximum is no limit.
+// Its errors quote the usage line.
+func Args(minimum, maximum int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) < least {
+		if len(args) < minimum {
 			return Usage(c, "too few arguments: %s", c.UseLine())
 		}
-		if most >= 0 && len(args) > most {
-			return Usage(c, "unexpected argument %q: %s", args[most], c.UseLine())
+		if maximum >= 0 && len(args) > maximum {
+			return Usage(c, "unexpected argument %q: %s", args[maximum], c.UseLine())
 		}
 		return nil
 	}

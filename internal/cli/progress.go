@@ -71,7 +71,7 @@ func (p *Progress) Add(n int) {
 	fmt.Fprintf(p.w, "%s: %s\n", p.phase, p.amount())
 }
 
-// During runs fn, and shows that it is still running even when it counts nothing.
+// During runs fn. It updates the display until fn returns, even if fn does not call Add.
 func (p *Progress) During(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()

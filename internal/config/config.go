@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
-	"github.com/nameplane/nameplane/internal/explain/scans"
 	"github.com/nameplane/nameplane/internal/follow"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
@@ -34,6 +33,7 @@ type Config struct {
 	HTTP      HTTP      `yaml:"http"`
 	Apps      Apps      `yaml:"apps"`
 	MEP       MEP       `yaml:"mep"`
+	Webhook   Webhook   `yaml:"externaldns"`
 	Forward   Forward   `yaml:"forward"`
 	Transfer  Transfer  `yaml:"transfer"`
 	Follow    Follow    `yaml:"follow"`
@@ -52,6 +52,12 @@ type Log struct {
 // DNS configures the listener for queries.
 type DNS struct {
 	Listen           []string `yaml:"listen"`
+	TLS              []string `yaml:"tls"`
+	HTTPS            []string `yaml:"https"`
+	QUIC             []string `yaml:"quic"`
+	Cert             string   `yaml:"cert"`
+	Key              string   `yaml:"key"`
+	Proxies          []string `yaml:"proxies"`
 	Version          string   `yaml:"version"`
 	NSID             string   `yaml:"nsid"`
 	UDPSize          int      `yaml:"udp_size"`
@@ -62,8 +68,7 @@ type DNS struct {
 
 // RRL configures response rate limiting.
 type RRL struct {
-	Enabled   bool     `yaml:"enabled"`
-	Responses int      `yaml:"responses"`
+	Responses Limit    `yaml:"responses"`
 	Exempt    []string `yaml:"exempt"`
 }
 
@@ -95,10 +100,32 @@ type Journal struct {
 
 // Designate has the defaults and limits of zones created through the API.
 type Designate struct {
-	Nameservers []string       `yaml:"nameservers"`
-	DefaultTTL  uint32         `yaml:"default_ttl"`
-	MinTTL      uint32         `yaml:"min_ttl"`
-	Quotas      publish.Quotas `yaml:"quotas"`
+	Nameservers []string `yaml:"nameservers"`
+	DefaultTTL  uint32   `yaml:"default_ttl"`
+	MinTTL      uint32   `yaml:"min_ttl"`
+	Quotas      Quotas   `yaml:"quotas"`
+}
+
+// Quotas are the quotas of projects without their own.
+type Quotas struct {
+	Zones            Limit `yaml:"zones"`
+	ZoneRecordsets   Limit `yaml:"zone_recordsets"`
+	ZoneRecords      Limit `yaml:"zone_records"`
+	RecordsetRecords Limit `yaml:"recordset_records"`
+}
+
+func defaultQuotas() Quotas {
+	q := publish.DefaultQuotas()
+	return Quotas{Zones: Limit(q.Zones), ZoneRecordsets: Limit(q.ZoneRecordsets), ZoneRecords: Limit(q.ZoneRecords),
+		RecordsetRecords: Limit(q.RecordsetRecords)}
+}
+
+// OfProject returns the quotas of a project. Those that are no settings have their defaults.
+func (q Quotas) OfProject() publish.Quotas {
+	out := publish.DefaultQuotas()
+	out.Zones, out.ZoneRecordsets, out.ZoneRecords = int(q.Zones), int(q.ZoneRecordsets), int(q.ZoneRecords)
+	out.RecordsetRecords = int(q.RecordsetRecords)
+	return out
 }
 
 // Default returns the configuration of a server without a file. Where a package has a default, Default uses it.
@@ -109,8 +136,12 @@ func Default() Config {
 		Log:   Log{Format: "text", Level: "info"},
 		DNS: DNS{
 			Listen:  []string{":53"},
+			TLS:     []string{},
+			HTTPS:   []string{},
+			QUIC:    []string{},
+			Proxies: []string{},
 			UDPSize: wire.UDPSize,
-			RRL:     RRL{Enabled: true, Responses: 1000, Exempt: []string{}},
+			RRL:     RRL{Responses: 1000, Exempt: []string{}},
 			TCP:     TCP{MaxConnections: 4096, MaxPerClient: 128},
 		},
 		HTTP: HTTP{Listen: "127.0.0.1:8053", MaxImport: designate.DefaultMaxImport},
@@ -121,12 +152,11 @@ func Default() Config {
 		Transfer: Transfer{Allow: []string{}, AllowKeys: []string{}, Secondaries: []Secondary{}},
 		Follow: Follow{Resolvers: []string{}, Interval: follow.DefaultCeiling, TTLFloor: follow.DefaultFloor,
 			OwnZones: OwnZonesProject},
-		MEC: MEC{Callbacks: Callbacks{Networks: []string{}}},
-		Explain: Explain{Enabled: true, Registry: true, PerClient: scans.DefaultPerClient,
-			PerTarget: scans.DefaultPerTarget, Keep: scans.DefaultKeep},
+		MEC:     MEC{Callbacks: Callbacks{Networks: []string{}}},
+		Explain: Explain{Enabled: true, Registry: true},
 		Journal: Journal{Changes: publish.DefaultJournalLimit},
 		Designate: Designate{Nameservers: []string{designate.DefaultNameserver}, DefaultTTL: designate.DefaultTTL,
-			Quotas: publish.DefaultQuotas()},
+			Quotas: defaultQuotas()},
 	}
 }
 
@@ -141,10 +171,8 @@ func Load(path string) (Config, error) {
 
 // relativeTo makes paths relative to a directory. It changes the data directory only when the file sets it (data).
 func (c *Config) relativeTo(dir string, data bool) {
-	files := []*string{&c.DNS.CookieSecretFile, &c.Forward.TLSCA}
-	for _, t := range []*TLS{&c.HTTP.TLS, &c.Apps.TLS, &c.MEP.TLS} {
-		files = append(files, &t.Cert, &t.Key, &t.ClientCA)
-	}
+	files := []*string{&c.DNS.CookieSecretFile, &c.DNS.Cert, &c.DNS.Key, &c.HTTP.TLS.Cert, &c.HTTP.TLS.Key,
+		&c.HTTP.TLS.ClientCA, &c.Apps.ClientCA, &c.MEP.ClientCA, &c.Forward.TLSCA, &c.Transfer.TLSCA, &c.Webhook.TokenFile}
 	for i := range c.Apps.JWT {
 		files = append(files, &c.Apps.JWT[i].Keys)
 	}
@@ -175,6 +203,9 @@ func (d DNS) CookieSecret() (secret [16]byte, err error) {
 	}
 	return [16]byte(raw), nil
 }
+
+// ProxyNetworks returns the networks of Proxies, which Parse has checked.
+func (d DNS) ProxyNetworks() []netip.Prefix { return parsed(d.Proxies, parseNetwork) }
 
 // ExemptNetworks returns the networks of Exempt, which Parse has checked.
 func (r RRL) ExemptNetworks() []netip.Prefix { return parsed(r.Exempt, parseNetwork) }

@@ -53,7 +53,7 @@ func leaves(t reflect.Type, path string) (out []string) {
 		name := strings.TrimPrefix(path+"."+t.Field(i).Tag.Get("yaml"), ".")
 		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
 			out = append(out, leaves(f, name)...)
-		} else if t.Field(i).Tag.Get("yaml") != "-" {
+		} else {
 			out = append(out, name)
 		}
 	}
@@ -102,9 +102,7 @@ func sections(t reflect.Type, path string) (out []string) {
 
 func allKeys(t reflect.Type) (out []string) {
 	for i := range t.NumField() {
-		if key := t.Field(i).Tag.Get("yaml"); key != "-" {
-			out = append(out, key)
-		}
+		out = append(out, t.Field(i).Tag.Get("yaml"))
 		f := t.Field(i).Type
 		if f.Kind() == reflect.Slice {
 			f = f.Elem()
@@ -121,7 +119,7 @@ func TestParse(t *testing.T) {
 dns:
   listen: ["127.0.0.1:5300", "[::1]:5300"]
   rrl:
-    enabled: no
+    responses: unlimited
     exempt: [192.0.2.1, "2001:db8::/32"]
   tcp:
 http: {max_import: 64KiB}
@@ -137,7 +135,7 @@ designate:
 	}
 	want := Default()
 	want.DNS.Listen = []string{"127.0.0.1:5300", "[::1]:5300"}
-	want.DNS.RRL.Enabled = false
+	want.DNS.RRL.Responses = Unlimited
 	want.DNS.RRL.Exempt = []string{"192.0.2.1", "2001:db8::/32"}
 	want.HTTP.MaxImport, want.Forward.MaxStale = 64<<10, 90*time.Second
 	want.Designate.Nameservers = []string{"ns1.example.org.", "ns2.example.org."}
@@ -159,6 +157,8 @@ designate:
 	}
 }
 
+const withTLS = "http: {tls: {cert: c, key: k}}\n"
+
 func TestMistakes(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -168,7 +168,7 @@ func TestMistakes(t *testing.T) {
 			[]string{"x.yaml:2:3: dns.lisen: no such setting; did you mean listen?"}},
 		{"swapped letters", "dns:\n  rlr: {}\n", []string{"did you mean rrl?"}},
 		{"wrong section", "listen: ':53'\n", []string{"x.yaml:1:1: listen: no such setting; " +
-			"did you mean dns.listen or http.listen or apps.listen or mep.listen?"}},
+			"did you mean dns.listen or http.listen or apps.listen or mep.listen or externaldns.listen?"}},
 		{"nothing like it", "frobnicate: 1\n", []string{"the settings of the file are: data, user, nat64, log"}},
 		{"two at once", "a_b_c: 1\nlog:\n  lvel: info\n",
 			[]string{"x.yaml:1:1: a_b_c", "x.yaml:3:3: log.lvel: no such setting; did you mean level?"}},
@@ -183,19 +183,32 @@ func TestMistakes(t *testing.T) {
 		{"value in a list", "dns:\n  listen:\n    - 127.0.0.1:53\n    - ns1.example.org:53\n",
 			[]string{"x.yaml:4:7: dns.listen[1]: must be IP:PORT"}},
 		{"empty list", "dns:\n  listen: []\n", []string{"x.yaml:2:11: dns.listen: must have at least one address"}},
-		{"size", "http:\n  max_import: 1MB\n", []string{"x.yaml:2: must be a number of bytes"}},
-		{"large size", "http:\n  max_import: 9999999999999GiB\n", []string{"x.yaml:2: must be a number of bytes"}},
+		{"size", "http:\n  max_import: 1MB\n", []string{"x.yaml:2: 1MB must be a number of bytes"}},
+		{"large size", "http:\n  max_import: 9999999999999GiB\n",
+			[]string{"x.yaml:2: 9999999999999GiB must be a number of bytes"}},
 		{"time without a unit", "forward:\n  max_stale: 30\n",
 			[]string{"x.yaml:2: 30 must be a time with its unit, such as 30s"}},
 		{"short time", "follow:\n  interval: 1ms\n", []string{"x.yaml:2:13: follow.interval: must be a time from 10s"}},
 		{"list for a text", "data: [a]\n", []string{"x.yaml:1: must be a text"}},
 		{"cert without key", "http:\n  tls:\n    cert: a.pem\n", []string{"x.yaml:3:5: http.tls: needs both cert and key"}},
+		{"TLS without a certificate", "dns:\n  tls: [':853']\n", []string{"dns.cert: must name a certificate"}},
+		{"QUIC without a certificate", "dns:\n  quic: [':853']\n", []string{"dns.cert: must name a certificate"}},
+		{"DNS certificate without key", "dns:\n  cert: a.pem\n", []string{"x.yaml:2:9: dns.cert: needs dns.key"}},
+		{"proxy address without proxies", "dns:\n  listen: ['proxy://127.0.0.1:53']\n",
+			[]string{"x.yaml:2:12: dns.listen[0]: requires dns.proxies"}},
+		{"not a proxy", "dns:\n  proxies: [everybody]\n", []string{"x.yaml:2:13: dns.proxies[0]: must be an address"}},
+		{"HTTPS with a name", "dns:\n  cert: c\n  key: k\n  https: ['ns1.example.org:443']\n",
+			[]string{"dns.https[0]: must be IP:PORT"}},
+		{"HTTPS for proxies", "dns:\n  cert: c\n  key: k\n  https: ['proxy://127.0.0.1:443']\n",
+			[]string{"dns.https[0]: must be IP:PORT"}},
 		{"url", "http:\n  public_url: dns.example.org\n", []string{"http.public_url: must be http://"}},
 		{"url with a path", "http:\n  public_url: https://example.org/dns\n", []string{"http.public_url"}},
 		{"relative nameserver", "designate:\n  nameservers: [ns1.example.org]\n",
 			[]string{"designate.nameservers[0]: must be a name that ends with a dot"}},
 		{"quota of zero", "designate:\n  quotas:\n    zones: 0\n",
-			[]string{"designate.quotas.zones: must be greater than 0, or -1"}},
+			[]string{"x.yaml:3: 0 must be a whole number greater than 0, or the word unlimited"}},
+		{"quota of -1", "designate:\n  quotas:\n    zone_records: -1\n",
+			[]string{"x.yaml:3: -1 must be a whole number greater than 0, or the word unlimited"}},
 		{"JWT without a list", "apps:\n  jwt: {issuer: x}\n", []string{"x.yaml:2:8: apps.jwt: must be a list"}},
 		{"typing error in a list", "apps:\n  jwt:\n    - isuer: x\n",
 			[]string{"x.yaml:3:7: apps.jwt[0].isuer: no such setting; did you mean issuer?"}},
@@ -212,21 +225,28 @@ func TestMistakes(t *testing.T) {
 		{"two issuers of one name", "apps: {jwt: [{issuer: x, keys: y}, {issuer: x, keys: y}]}\n",
 			[]string{"apps.jwt[1].issuer: is listed twice"}},
 		{"long leeway", "apps: {jwt: [{issuer: x, keys: y, leeway: 1h}]}\n", []string{"apps.jwt[0].leeway: must be a time"}},
-		{"applications for all", "apps: {listen: ':80', authentication: none}\n",
-			[]string{"x.yaml:1:39: apps.authentication: none lets everybody who reaches :80"}},
+		{"applications for all", withTLS + "apps: {listen: ':80', authentication: none}\n",
+			[]string{"x.yaml:2:39: apps.authentication: none lets everybody who reaches :80"}},
 		{"platforms without certificates", "mep: {listen: '127.0.0.1:80', platforms: [mepm]}\n",
 			[]string{"mep.platforms: requires mep.authentication: certificate"}},
 		{"JWT without authentication", "apps: {listen: '127.0.0.1:80', authentication: none, jwt: [{issuer: x, keys: y}]}\n",
 			[]string{"apps.jwt: has no effect"}},
 		{"apps address", "apps: {listen: here}\n", []string{"apps.listen: must be IP:PORT"}},
-		{"apps key without cert", "apps: {tls: {key: k}}\n", []string{"apps.tls: needs both cert and key"}},
-		{"platform for all", "mep: {listen: '[::]:80', authentication: none}\n",
+		{"apps in the clear", "apps: {listen: ':80'}\n", []string{"apps.listen: needs the certificate of http.tls"}},
+		{"a CA without TLS", "mep: {listen: '127.0.0.1:80', client_ca: a}\n",
+			[]string{"mep.client_ca: needs the certificate of http.tls"}},
+		{"TLS of one listener", "mep: {listen: ':80', tls: {cert: c, key: k}}\n",
+			[]string{"x.yaml:1:22: mep.tls: is no longer a setting: the certificate is that of http.tls"}},
+		{"token file for everybody", "externaldns: {listen: '[::]:80', token_file: t}\n",
+			[]string{"externaldns.token_file: lets everybody who reaches [::]:80 act with the token in it",
+				"externaldns.listen: needs the certificate of http.tls"}},
+		{"platform for all", withTLS + "mep: {listen: '[::]:80', authentication: none}\n",
 			[]string{"mep.authentication: none lets everybody who reaches [::]:80 change what is answered: " +
 				"listen on 127.0.0.1"}},
-		{"platform for all behind a CA", "mep: {listen: ':80', authentication: none, tls: {cert: c, key: k, client_ca: a}}\n",
+		{"platform for all behind a CA", withTLS + "mep: {listen: ':80', authentication: none, client_ca: a}\n",
 			[]string{"mep.authentication: none"}},
-		{"certificates of nobody", "mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k}}\n",
-			[]string{"mep.authentication: certificate needs mep.tls.client_ca"}},
+		{"certificates of nobody", withTLS + "mep: {listen: ':80', authentication: certificate}\n",
+			[]string{"mep.authentication: certificate needs mep.client_ca"}},
 		{"upstream by name", "forward:\n  upstreams:\n    - resolver.example.org\n",
 			[]string{"x.yaml:3:7: forward.upstreams[0]: must be an address"}},
 		{"upstream twice", "forward: {upstreams: ['127.0.0.1', 'udp://127.0.0.1:53', 'tcp://127.0.0.1']}\n",
@@ -243,7 +263,8 @@ func TestMistakes(t *testing.T) {
 		{"long version", "dns: {version: " + strings.Repeat("x", 201) + "}\n",
 			[]string{"dns.version: must be at most 200 bytes"}},
 		{"long NSID", "dns: {nsid: " + strings.Repeat("x", 129) + "}\n", []string{"dns.nsid: must be at most 128 bytes"}},
-		{"no rate", "dns: {rrl: {responses: 0}}\n", []string{"dns.rrl.responses: must be at least 1"}},
+		{"no rate", "dns: {rrl: {responses: 0}}\n",
+			[]string{"x.yaml:1: 0 must be a whole number greater than 0, or the word unlimited"}},
 		{"small cache", "forward: {cache_size: 1KiB}\n", []string{"forward.cache_size: must be from 64KiB to 1024GiB"}},
 		{"old answers", "forward: {max_stale: 1000h}\n", []string{"forward.max_stale: must be a time from 0s to 168h"}},
 		{"callbacks", "mec: {callbacks: {networks: [example.org]}}\n",
@@ -283,8 +304,7 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	write("np.yaml", "data: state\ndns: {cookie_secret_file: cookie}\nhttp: {tls: {cert: c.pem, key: /etc/k.pem}}\n"+
-		"apps: {tls: {cert: a.pem, key: ak.pem}, jwt: [{issuer: x, keys: j.pem}]}\n"+
-		"mep: {tls: {cert: m.pem, key: mk.pem, client_ca: ca.pem}}\n"+
+		"apps: {jwt: [{issuer: x, keys: j.pem}]}\nmep: {client_ca: ca.pem}\n"+
 		"forward: {tls_ca: roots.pem}\n")
 	c, err := Load(path)
 	if err != nil {
@@ -295,8 +315,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("paths %q %q %q", c.Data, c.HTTP.TLS.Cert, c.HTTP.TLS.Key)
 	}
 	for _, f := range []struct{ got, want string }{
-		{c.Apps.TLS.Cert, "a.pem"}, {c.Apps.TLS.Key, "ak.pem"}, {c.Apps.JWT[0].Keys, "j.pem"}, {c.MEP.TLS.Cert, "m.pem"},
-		{c.MEP.TLS.Key, "mk.pem"}, {c.MEP.TLS.ClientCA, "ca.pem"}, {c.Forward.TLSCA, "roots.pem"}, {c.Apps.TLS.ClientCA, ""},
+		{c.Apps.JWT[0].Keys, "j.pem"}, {c.MEP.ClientCA, "ca.pem"}, {c.Forward.TLSCA, "roots.pem"}, {c.Apps.ClientCA, ""},
 	} {
 		if f.want != "" {
 			f.want = filepath.Join(dir, f.want)

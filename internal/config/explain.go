@@ -8,15 +8,9 @@ type Explain struct {
 	Registry     bool   `yaml:"registry"`
 	Resolvers    string `yaml:"resolvers"` // file; empty for the built-in list
 	Lab          string `yaml:"lab"`       // folder of a lab; empty for the public DNS
-	PerClient    int    `yaml:"per_client"`
-	PerTarget    int    `yaml:"per_target"`
-	Keep         int    `yaml:"keep"`
 }
 
 func (v *checker) explain(e Explain) {
-	v.positive("explain.per_client", e.PerClient)
-	v.positive("explain.per_target", e.PerTarget)
-	v.need(1 <= e.Keep && e.Keep <= 1000, "explain.keep", "must be from 1 to 1000")
 	v.need(!e.Public || !e.AllowPrivate, "explain.allow_private",
 		"cannot be used with explain.public: strangers would reach into this network")
 }

@@ -8,20 +8,17 @@ import (
 )
 
 func TestExplain(t *testing.T) {
-	c, err := config.Parse("c.yaml", []byte("explain: {public: true, registry: false, lab: ./lab, per_client: 3}\n"))
+	c, err := config.Parse("c.yaml", []byte("explain: {public: true, registry: false, lab: ./lab}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := c.Explain; !e.Enabled || !e.Public || e.Registry || e.Lab != "./lab" || e.PerClient != 3 || e.PerTarget != 6 {
+	if e := c.Explain; !e.Enabled || !e.Public || e.Registry || e.Lab != "./lab" {
 		t.Errorf("explain is %+v", e)
 	}
 	if e := config.Default().Explain; e.Public || e.AllowPrivate {
 		t.Errorf("by default explain is %+v", e)
 	}
 	for text, want := range map[string]string{
-		"per_client: 0":                     "explain.per_client",
-		"per_target: -1":                    "explain.per_target",
-		"keep: 0":                           "explain.keep: must be from 1 to 1000",
 		"public: true, allow_private: true": "explain.allow_private: cannot be used with explain.public",
 	} {
 		if _, err := config.Parse("c.yaml", []byte("explain: {"+text+"}\n")); err == nil ||

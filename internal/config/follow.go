@@ -14,7 +14,7 @@ type Follow struct {
 	TTLFloor     time.Duration `yaml:"ttl_floor"`
 	AllowPrivate bool          `yaml:"allow_private"`
 	AllowOwn     bool          `yaml:"allow_own"`
-	StaleLimit   time.Duration `yaml:"stale_limit"` // 0 for no limit
+	StaleLimit   Timeout       `yaml:"stale_limit"`
 	OwnZones     string        `yaml:"own_zones"`
 }
 
@@ -33,7 +33,8 @@ func (v *checker) follow(f Follow) {
 	}
 	v.within("follow.interval", f.Interval, 10*time.Second, 7*24*time.Hour)
 	v.within("follow.ttl_floor", f.TTLFloor, time.Second, time.Hour)
-	v.need(f.StaleLimit == 0 || time.Minute <= f.StaleLimit && f.StaleLimit <= 365*24*time.Hour, "follow.stale_limit",
-		"must be 0s for none, or a time from 1m to 8760h, such as 72h")
+	limit := time.Duration(f.StaleLimit)
+	v.need(f.StaleLimit == Never || time.Minute <= limit && limit <= 365*24*time.Hour, "follow.stale_limit",
+		"must be never, or a time from 1m to 8760h, such as 72h")
 	v.oneOf("follow.own_zones", f.OwnZones, OwnZonesProject, OwnZonesAll)
 }

@@ -15,19 +15,21 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := c.Follow; len(f.Servers()) != 2 || f.Interval != 10*time.Minute || f.TTLFloor != 30*time.Second ||
-		!f.AllowPrivate || f.AllowOwn || f.StaleLimit != 72*time.Hour ||
+		!f.AllowPrivate || f.AllowOwn || f.StaleLimit != config.Timeout(72*time.Hour) ||
 		f.OwnZones != config.OwnZonesAll {
 		t.Errorf("follow = %+v", f)
 	}
 	if f := config.Default().Follow; f.Interval != 1800*time.Second || len(f.Servers()) != 0 || f.AllowPrivate ||
-		f.StaleLimit != 0 || f.OwnZones != config.OwnZonesProject {
+		f.StaleLimit != config.Never || f.OwnZones != config.OwnZonesProject {
 		t.Errorf("the default is %+v", f)
 	}
 	for line, want := range map[string]string{
 		"resolvers: [dns.example.org]": "c.yaml:2:15: follow.resolvers[0]: must be an address",
 		"interval: 1s":                 "follow.interval: must be a time from 10s",
 		"ttl_floor: 0s":                "follow.ttl_floor",
-		"stale_limit: 1s":              "follow.stale_limit: must be 0s for none, or a time from 1m",
+		"stale_limit: 1s":              "follow.stale_limit: must be never, or a time from 1m",
+		"stale_limit: 0s":              "c.yaml:2: 0s must be a time with its unit, such as 72h, or the word never",
+		"stale_limit: [1h]":            "c.yaml:2: must be a time with its unit",
 		"own_zones: mine":              "follow.own_zones: must be one of project, all",
 		"max_addresses: 9":             "follow.max_addresses: is no longer a setting: it is always 20",
 	} {

@@ -4,9 +4,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/certs"
 	"github.com/nameplane/nameplane/internal/resolve"
 )
 
@@ -33,13 +33,9 @@ func (f Forward) Roots() (*x509.CertPool, error) {
 	if f.TLSCA == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(f.TLSCA)
+	pool, err := certs.ReadCAs(f.TLSCA)
 	if err != nil {
 		return nil, fmt.Errorf("forward.tls_ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(b) {
-		return nil, fmt.Errorf("forward.tls_ca: %s contains no certificate in PEM form", f.TLSCA)
 	}
 	return pool, nil
 }

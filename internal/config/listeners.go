@@ -23,7 +23,7 @@ const (
 // Apps configures the listener for edge applications: Mp1.
 type Apps struct {
 	Listen         string `yaml:"listen"` // empty: no listener
-	TLS            TLS    `yaml:"tls"`
+	ClientCA       string `yaml:"client_ca"`
 	Authentication string `yaml:"authentication"`
 	JWT            []JWT  `yaml:"jwt"`
 }
@@ -61,9 +61,25 @@ func (a Apps) Issuers() []access.IssuerConfig {
 // MEP configures the listener for edge platforms: Mm5, and the management of server records.
 type MEP struct {
 	Listen         string   `yaml:"listen"` // empty: no listener
-	TLS            TLS      `yaml:"tls"`
+	ClientCA       string   `yaml:"client_ca"`
 	Authentication string   `yaml:"authentication"`
 	Platforms      []string `yaml:"platforms"` // common names of certificates; empty: every certificate of the CA
+}
+
+// Webhook configures the listener for external-dns: its webhook API.
+type Webhook struct {
+	Listen    string `yaml:"listen"` // empty: no listener
+	TokenFile string `yaml:"token_file"`
+}
+
+// ListenerTLS returns the files of a listener for applications, platforms or external-dns. It has the certificate of
+// management, because all of them are one host. On loopback it has TLS only when clients need a certificate: a platform
+// or an external-dns on the same host often cannot use TLS.
+func (c Config) ListenerTLS(listen, clientCA string) TLS {
+	if loopback(listen) && clientCA == "" {
+		return TLS{}
+	}
+	return TLS{Cert: c.HTTP.TLS.Cert, Key: c.HTTP.TLS.Key, ClientCA: clientCA}
 }
 
 // MEC configures how edge applications and platforms are served.
@@ -82,12 +98,12 @@ func (c Callbacks) Allowed() []netip.Prefix { return parsed(c.Networks, parseNet
 
 // apps checks the listener of applications. Without authentication, any client could change the rules of all
 // applications, so another protection is required.
-func (v *checker) apps(a Apps) {
-	v.listener("apps", a.Listen, a.TLS)
+func (v *checker) apps(a Apps, management TLS) {
+	v.listener("apps", a.Listen, a.ClientCA, management)
 	v.oneOf("apps.authentication", a.Authentication, AuthToken, AuthNone)
-	v.need(a.Authentication != AuthNone || loopback(a.Listen) || a.TLS.ClientCA != "", "apps.authentication", "none lets "+
+	v.need(a.Authentication != AuthNone || loopback(a.Listen) || a.ClientCA != "", "apps.authentication", "none lets "+
 		"everybody who reaches "+a.Listen+" act for every application: use token, listen on 127.0.0.1, or set "+
-		"apps.tls.client_ca so that only your gateway can connect")
+		"apps.client_ca so that only your gateway can connect")
 	v.need(a.Authentication != AuthNone || len(a.JWT) == 0, "apps.jwt",
 		"has no effect with authentication: none; use token")
 	seen := map[string]bool{}
@@ -108,30 +124,37 @@ func (v *checker) apps(a Apps) {
 
 // mep checks the listener of platforms. A platform can change all rules and records, so a listener without
 // authentication is possible only on loopback.
-func (v *checker) mep(m MEP) {
-	v.listener("mep", m.Listen, m.TLS)
+func (v *checker) mep(m MEP, management TLS) {
+	v.listener("mep", m.Listen, m.ClientCA, management)
 	v.oneOf("mep.authentication", m.Authentication, AuthToken, AuthCertificate, AuthNone)
-	v.need(m.Authentication != AuthCertificate || m.TLS.ClientCA != "", "mep.authentication",
-		"certificate needs mep.tls.client_ca, the CA of the certificates of platforms")
+	v.need(m.Authentication != AuthCertificate || m.ClientCA != "", "mep.authentication",
+		"certificate needs mep.client_ca, the CA of the certificates of platforms")
 	v.need(m.Authentication == AuthCertificate || len(m.Platforms) == 0, "mep.platforms",
 		"requires mep.authentication: certificate")
 	v.need(!slices.Contains(m.Platforms, ""), "mep.platforms", "must be the common names of certificates")
 	v.need(m.Authentication != AuthNone || loopback(m.Listen), "mep.authentication", "none lets everybody who reaches "+
 		m.Listen+" change what is answered: listen on 127.0.0.1 beside the platform, or use certificate "+
-		"(with mep.tls.client_ca) or token")
+		"(with mep.client_ca) or token")
 }
 
-// listener checks an optional HTTP listener.
-func (v *checker) listener(name, listen string, t TLS) {
-	if listen != "" {
-		v.address(name+".listen", listen)
+// webhook checks the listener of external-dns. A client without credentials acts with the token of the file, so such
+// a listener is possible only on loopback.
+func (v *checker) webhook(w Webhook, management TLS) {
+	v.listener("externaldns", w.Listen, "", management)
+	v.need(w.TokenFile == "" || loopback(w.Listen), "externaldns.token_file", "lets everybody who reaches "+w.Listen+
+		" act with the token in it: listen on 127.0.0.1, or put the token into the URL of external-dns")
+}
+
+// listener checks an optional HTTP listener with the certificate of management. Tokens must not cross a network in the
+// clear.
+func (v *checker) listener(name, listen, clientCA string, management TLS) {
+	if listen != "" && !v.address(name+".listen", listen) {
+		return
 	}
-	v.tls(name, t)
-}
-
-func (v *checker) tls(name string, t TLS) {
-	v.need((t.Cert == "") == (t.Key == ""), name+".tls", "needs both cert and key")
-	v.need(t.ClientCA == "" || t.Cert != "", name+".tls.client_ca", "needs cert and key as well")
+	v.need(loopback(listen) || management.Cert != "", name+".listen",
+		"needs the certificate of http.tls: set http.tls.cert and http.tls.key, or listen on 127.0.0.1")
+	v.need(clientCA == "" || management.Cert != "", name+".client_ca",
+		"needs the certificate of http.tls: set http.tls.cert and http.tls.key")
 }
 
 func (v *checker) mec(m MEC) {

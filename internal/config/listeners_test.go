@@ -16,9 +16,9 @@ import (
 
 func TestListeners(t *testing.T) {
 	text := `
+http: {tls: {cert: c, key: k}}
 apps:
   listen: 192.0.2.53:8054
-  tls: {cert: c, key: k}
   jwt:
     - issuer: https://idp.example.org
       keys: idp.pem
@@ -30,7 +30,7 @@ apps:
       leeway: 0s
 mep:
   listen: 192.0.2.53:8055
-  tls: {cert: c, key: k, client_ca: ca}
+  client_ca: ca
   authentication: certificate
 forward:
   upstreams: [127.0.0.1:5353, "tls://[2001:db8::1]:853#dns.example.org"]
@@ -93,11 +93,13 @@ func TestSafeSettings(t *testing.T) {
 		"apps: {listen: '127.0.0.1:80', authentication: none}",
 		"apps: {listen: 'localhost:80', authentication: none}",
 		"apps: {listen: '[::1]:80', authentication: none}",
-		"apps: {listen: '192.0.2.1:80', authentication: none, tls: {cert: c, key: k, client_ca: a}}",
+		"{http: {tls: {cert: c, key: k}}, apps: {listen: '192.0.2.1:80', authentication: none, client_ca: a}}",
 		"apps: {authentication: none}", // no listener
 		"mep: {listen: '127.0.0.1:80', authentication: none}",
 		"mep: {authentication: none}",
-		"mep: {listen: ':80', authentication: certificate, tls: {cert: c, key: k, client_ca: a}}",
+		"{http: {tls: {cert: c, key: k}}, mep: {listen: ':80', authentication: certificate, client_ca: a}}",
+		"externaldns: {listen: '127.0.0.1:80', token_file: t}",
+		"{http: {tls: {cert: c, key: k}}, externaldns: {listen: '192.0.2.1:80'}}",
 		"forward: {upstreams: ['127.0.0.1'], clients: [0.0.0.0/0, '::/0'], open_resolver: true}",
 		"forward: {upstreams: ['127.0.0.1']}", // for no clients
 	} {

@@ -136,13 +136,11 @@ func (w *walk) list(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// keys returns the settings of a section. A field with the tag "-" is not a setting.
+// keys returns the settings of a section, in the order of its fields.
 func keys(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {
-		if key := t.Field(i).Tag.Get("yaml"); key != "-" {
-			out = append(out, key)
-		}
+		out = append(out, t.Field(i).Tag.Get("yaml"))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package config
 
 // removed explains what replaced each setting of older versions. Most of them were limits that nobody had changed.
 var removed = map[string]string{
+	"dns.rrl.enabled":       "set dns.rrl.responses: unlimited to answer every query; remove the line",
 	"dns.rrl.negative":      derived,
 	"dns.rrl.errors":        derived,
 	"dns.rrl.slip":          fixed("2"),
@@ -18,6 +19,8 @@ var removed = map[string]string{
 	"apps.max_connections": fixed("1024"),
 	"mep.max_connections":  fixed("256"),
 
+	"apps.tls":               sharedTLS,
+	"mep.tls":                sharedTLS,
 	"apps.app_header":        edgeGallery,
 	"apps.put":               "applications may switch their rules, and more if the platform permits it; remove the line",
 	"apps.extensions":        edgeGallery,
@@ -43,12 +46,18 @@ var removed = map[string]string{
 	"follow.max_addresses": fixed("20"),
 
 	"explain.parallel":    fixed("4"),
+	"explain.per_client":  fixed("20"),
+	"explain.per_target":  fixed("6"),
+	"explain.keep":        fixed("30"),
 	"explain.keep_all":    fixed("5000"),
 	"journal.record_sets": fixed("10000"),
+
+	"designate.quotas.api_export_size": "set the quota of each project through the API; remove the line",
 }
 
 const (
 	derived     = "it follows from dns.rrl.responses; remove the line"
+	sharedTLS   = "the certificate is that of http.tls, and client_ca is a setting of the listener; remove the line"
 	edgeGallery = "remove the line, and set mec.edgegallery: true for EdgeGallery's behaviour in all APIs"
 )
 

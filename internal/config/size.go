@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -27,8 +26,7 @@ func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 0 || v > math.MaxInt64/factor {
-		return &yaml.TypeError{Errors: []string{
-			fmt.Sprintf("line %d: must be a number of bytes such as 65536, 64KiB, 1MiB or 1GiB", n.Line)}}
+		return wrongValue(n, "must be a number of bytes such as 65536, 64KiB, 1MiB or 1GiB")
 	}
 	*s = Size(v * factor)
 	return nil

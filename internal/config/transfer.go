@@ -1,10 +1,12 @@
 package config
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"slices"
 
+	"github.com/nameplane/nameplane/internal/certs"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/transfer"
 )
@@ -13,17 +15,19 @@ import (
 type Transfer struct {
 	Allow       []string    `yaml:"allow"`
 	AllowKeys   []string    `yaml:"allow_keys"`
+	TLSCA       string      `yaml:"tls_ca"`
 	Secondaries []Secondary `yaml:"secondaries"`
 }
 
 // Secondary is a server that is notified of changes.
 type Secondary struct {
-	Address string `yaml:"address"`
-	Key     string `yaml:"key"`
+	Address     string `yaml:"address"`
+	Key         string `yaml:"key"`
+	Certificate string `yaml:"certificate"`
 }
 
-// AddrPort returns Address, which Parse has checked.
-func (s Secondary) AddrPort() netip.AddrPort {
+// Remote returns Address, which Parse has checked.
+func (s Secondary) Remote() transfer.Remote {
 	a, _ := transfer.ParseMaster(s.Address)
 	return a
 }
@@ -34,27 +38,49 @@ func (s Secondary) KeyName() dnsname.Name {
 	return n
 }
 
-// Networks returns the networks that may transfer every zone: Allow, and secondaries without a key.
+// Networks returns the networks that may transfer every zone: Allow, and secondaries without a key and a certificate.
 func (t Transfer) Networks() []netip.Prefix {
 	out := parsed(t.Allow, parseNetwork)
 	for _, s := range t.Secondaries {
-		if s.Key == "" {
-			a := s.AddrPort().Addr()
+		if s.Key == "" && s.Certificate == "" {
+			a := s.Remote().Addr()
 			out = append(out, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
 	return out
 }
 
-// Keys returns the keys that may transfer every zone: AllowKeys, and the keys of secondaries.
+// Keys returns the keys that may transfer every zone: AllowKeys, and the keys of secondaries without a certificate.
 func (t Transfer) Keys() []dnsname.Name {
 	keys := slices.Clone(t.AllowKeys)
 	for _, s := range t.Secondaries {
-		if s.Key != "" {
+		if s.Key != "" && s.Certificate == "" {
 			keys = append(keys, s.Key)
 		}
 	}
 	return parsed(keys, dnsname.Parse)
+}
+
+// Certificates returns the secondaries that need a certificate.
+func (t Transfer) Certificates() (out []Secondary) {
+	for _, s := range t.Secondaries {
+		if s.Certificate != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// CAs reads the CA certificates of other servers. Without a file it returns nil.
+func (t Transfer) CAs() (*x509.CertPool, error) {
+	if t.TLSCA == "" {
+		return nil, nil
+	}
+	pool, err := certs.ReadCAs(t.TLSCA)
+	if err != nil {
+		return nil, fmt.Errorf("transfer.tls_ca: %w", err)
+	}
+	return pool, nil
 }
 
 // transfer refuses networks that include the whole internet: a transfer discloses all names of a zone.
@@ -72,9 +98,13 @@ func (v *checker) transfer(t Transfer) {
 	for i, s := range t.Secondaries {
 		_, err := transfer.ParseMaster(s.Address)
 		v.need(err == nil, fmt.Sprintf("transfer.secondaries[%d].address", i),
-			"must be an address, such as 192.0.2.2 or [2001:db8::2]:5353")
+			"must be an address, such as 192.0.2.2, [2001:db8::2]:5353 or tls://192.0.2.2:853#ns2.example.org")
 		_, err = dnsname.Parse(s.Key)
 		v.need(err == nil || s.Key == "", fmt.Sprintf("transfer.secondaries[%d].key", i),
 			"must be the name of a TSIG key")
+		key := fmt.Sprintf("transfer.secondaries[%d].certificate", i)
+		_, err = dnsname.Parse(s.Certificate)
+		v.need(err == nil || s.Certificate == "", key, "must be a DNS name in the certificate of the secondary")
+		v.need(s.Certificate == "" || t.TLSCA != "", key, "requires transfer.tls_ca, the CA that signs the certificate")
 	}
 }

@@ -41,8 +41,9 @@ func (c Config) problems() []problem {
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.dns(c.DNS)
 	v.http(c.HTTP)
-	v.apps(c.Apps)
-	v.mep(c.MEP)
+	v.apps(c.Apps, c.HTTP.TLS)
+	v.mep(c.MEP, c.HTTP.TLS)
+	v.webhook(c.Webhook, c.HTTP.TLS)
 	v.forward(c.Forward)
 	v.transfer(c.Transfer)
 	v.follow(c.Follow)
@@ -93,17 +94,35 @@ func (v *checker) server(key, text string) (resolve.Server, bool) {
 
 func (v *checker) dns(d DNS) {
 	v.need(len(d.Listen) > 0, "dns.listen", "must have at least one address")
-	for i, a := range d.Listen {
-		v.address(fmt.Sprintf("dns.listen[%d]", i), a)
+	v.dnsAddresses("dns.listen", d.Listen, len(d.Proxies) > 0)
+	v.dnsAddresses("dns.tls", d.TLS, len(d.Proxies) > 0)
+	v.need((d.Cert == "") == (d.Key == ""), "dns.cert", "needs dns.key, and dns.key needs dns.cert")
+	for i, a := range d.HTTPS {
+		v.address(fmt.Sprintf("dns.https[%d]", i), a)
 	}
+	for i, a := range d.QUIC {
+		v.address(fmt.Sprintf("dns.quic[%d]", i), a)
+	}
+	v.need(len(d.TLS)+len(d.HTTPS)+len(d.QUIC) == 0 || d.Cert != "", "dns.cert",
+		"must name a certificate for dns.tls, dns.https and dns.quic")
+	v.networks("dns.proxies", d.Proxies)
 	v.need(512 <= d.UDPSize && d.UDPSize <= 4096, "dns.udp_size", "must be from 512 to 4096")
 	// With these limits, the largest question with all options fits a reply of 512 bytes.
 	v.need(len(d.Version) <= 200, "dns.version", "must be at most 200 bytes")
 	v.need(len(d.NSID) <= 128, "dns.nsid", "must be at most 128 bytes")
-	v.positive("dns.rrl.responses", d.RRL.Responses)
 	v.networks("dns.rrl.exempt", d.RRL.Exempt)
 	v.positive("dns.tcp.max_connections", d.TCP.MaxConnections)
 	v.positive("dns.tcp.max_per_client", d.TCP.MaxPerClient)
+}
+
+// dnsAddresses checks the addresses of a DNS listener. proxies says whether the networks of proxies are known.
+func (v *checker) dnsAddresses(key string, addresses []string, proxies bool) {
+	for i, a := range addresses {
+		k := fmt.Sprintf("%s[%d]", key, i)
+		rest, proxied := strings.CutPrefix(a, "proxy://")
+		v.address(k, rest)
+		v.need(!proxied || proxies, k, "requires dns.proxies: the networks of the proxies whose headers are trusted")
+	}
 }
 
 func (v *checker) http(h HTTP) {
@@ -114,7 +133,8 @@ func (v *checker) http(h HTTP) {
 			u.RawQuery == "" && u.User == nil && u.Fragment == ""
 		v.need(ok, "http.public_url", "must be http:// or https:// and a host, such as https://dns.example.org")
 	}
-	v.tls("http", h.TLS)
+	v.need((h.TLS.Cert == "") == (h.TLS.Key == ""), "http.tls", "needs both cert and key")
+	v.need(h.TLS.ClientCA == "" || h.TLS.Cert != "", "http.tls.client_ca", "needs cert and key as well")
 	v.need(h.MaxImport >= 4096, "http.max_import", "must be at least 4KiB")
 }
 
@@ -131,17 +151,17 @@ func (v *checker) designate(d Designate) {
 		"must be at least 1 and min_ttl, and at most 2147483647")
 	for _, q := range []struct {
 		key   string
-		value int
+		value Limit
 	}{
 		{"zones", d.Quotas.Zones}, {"zone_recordsets", d.Quotas.ZoneRecordsets}, {"zone_records", d.Quotas.ZoneRecords},
-		{"recordset_records", d.Quotas.RecordsetRecords}, {"api_export_size", d.Quotas.APIExportSize},
+		{"recordset_records", d.Quotas.RecordsetRecords},
 	} {
-		v.need(q.value == -1 || q.value > 0, "designate.quotas."+q.key, "must be greater than 0, or -1 for no limit")
+		v.need(q.value == Unlimited || q.value > 0, "designate.quotas."+q.key, "must be greater than 0, or unlimited")
 	}
 }
 
-// address checks IP:PORT, where the IP may be left out. It does not resolve host names.
-func (v *checker) address(key, s string) {
+// address checks IP:PORT, where the IP may be left out, and reports whether it is valid. Host names are not resolved.
+func (v *checker) address(key, s string) bool {
 	host, port, err := net.SplitHostPort(s)
 	if err == nil && host != "" && host != "localhost" {
 		_, err = netip.ParseAddr(host)
@@ -150,4 +170,5 @@ func (v *checker) address(key, s string) {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	v.need(err == nil, key, "must be IP:PORT, such as 127.0.0.1:53, [::1]:53 or :53 for all addresses")
+	return err == nil
 }

@@ -20,12 +20,14 @@ import (
 
 	"github.com/nameplane/nameplane/internal/access"
 	"github.com/nameplane/nameplane/internal/budget"
+	"github.com/nameplane/nameplane/internal/certs"
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnspeer"
 	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/forward"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/externaldns"
 	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -60,6 +62,7 @@ type Daemon struct {
 	publisher  *publish.Publisher
 	access     *access.Access
 	designate  *designate.API
+	external   *externaldns.API // the webhook of external-dns
 	following  *following
 	rules      *mec.Service
 	explaining *explaining        // nil when scans are disabled
@@ -68,7 +71,9 @@ type Daemon struct {
 	notifier   *transfer.Notifier
 	refresher  *transfer.Refresher
 	peers      *dnspeer.Server
+	keys       *transfer.Keyring
 	dns        *dnsserver.Server
+	dnsCerts   []*certs.Set // certificates of the encrypted DNS listeners
 	listeners
 
 	stopping    chan struct{} // closed when the listeners are about to close
@@ -89,7 +94,7 @@ func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 		d.openStore,
 		func() error { return d.openAccess(ctx) },
 		func() error { return d.openRules(ctx) },
-		d.openExplain, d.openDNS, d.openListeners,
+		d.openExplain, d.openDNS, d.openHTTPS, d.openListeners,
 	} {
 		if err := open(); err != nil {
 			return nil, err
@@ -118,7 +123,7 @@ func (d *Daemon) openStore() (err error) {
 	}
 	d.following = newFollowing(d)
 	d.publisher, err = publish.Open(d.store,
-		publish.Options{Log: d.log, Quotas: d.cfg.Designate.Quotas, Full: d.budget.Full,
+		publish.Options{Log: d.log, Quotas: d.cfg.Designate.Quotas.OfProject(), Full: d.budget.Full,
 			JournalLimit: d.cfg.Journal.Changes, Committed: d.onCommitted,
 			Derive: d.following.aliases.Derive})
 	if err != nil {
@@ -127,7 +132,9 @@ func (d *Daemon) openStore() (err error) {
 	if err := d.following.aliases.Open(d.publisher); err != nil {
 		return d.unreadable(err)
 	}
-	d.openTransfer()
+	if err := d.openTransfer(); err != nil {
+		return err
+	}
 	d.store.DropCaches() // the load has just read all pages once; zones are served from memory from now on
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stopCommits = cancel
@@ -228,18 +235,28 @@ func (d *Daemon) checkStore() error {
 // Endpoints has the addresses on which the server listens. It is written to addresses.json in the data directory, for
 // programs that start a server with port 0.
 type Endpoints struct {
-	DNS  []string `json:"dns"`
-	HTTP string   `json:"http"`
-	Apps string   `json:"apps,omitempty"`
-	MEP  string   `json:"mep,omitempty"`
+	DNS   []string `json:"dns"`
+	TLS   []string `json:"tls,omitempty"`   // DNS over TLS
+	HTTPS []string `json:"https,omitempty"` // DNS over HTTPS
+	QUIC  []string `json:"quic,omitempty"`  // DNS over QUIC
+	HTTP  string   `json:"http"`
+	Apps  string   `json:"apps,omitempty"`
+	MEP   string   `json:"mep,omitempty"`
+
+	ExternalDNS string `json:"externaldns,omitempty"`
 }
 
 // Endpoints returns the addresses of the bound listeners.
 func (d *Daemon) Endpoints() Endpoints {
 	c := d.cfg
-	a := Endpoints{HTTP: urlOf(d.http, c.HTTP.TLS), Apps: urlOf(d.apps, c.Apps.TLS), MEP: urlOf(d.mep, c.MEP.TLS)}
-	for _, at := range d.dns.Addrs() {
-		a.DNS = append(a.DNS, at.String())
+	a := Endpoints{HTTP: urlOf(d.http, c.HTTP.TLS),
+		Apps:        urlOf(d.apps, c.ListenerTLS(c.Apps.Listen, c.Apps.ClientCA)),
+		MEP:         urlOf(d.mep, c.ListenerTLS(c.MEP.Listen, c.MEP.ClientCA)),
+		ExternalDNS: urlOf(d.webhook, c.ListenerTLS(c.Webhook.Listen, ""))}
+	b := d.dns.Bound()
+	a.DNS, a.TLS, a.QUIC = b.Listen, b.TLS, b.QUIC
+	for _, s := range d.doh {
+		a.HTTPS = append(a.HTTPS, urlOf(s, config.TLS{Cert: c.DNS.Cert}))
 	}
 	return a
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/gather"
 	"github.com/nameplane/nameplane/internal/explain/resolvers"
 	"github.com/nameplane/nameplane/internal/explain/scans"
+	"github.com/nameplane/nameplane/internal/explain/service"
 	"github.com/nameplane/nameplane/internal/explain/source"
 	"github.com/nameplane/nameplane/internal/httpapi/explainapi"
 	"github.com/nameplane/nameplane/internal/resolve"
@@ -33,8 +35,11 @@ func (d *Daemon) openExplain() error {
 	}
 	// All scans share one rate limit: a server that several scans query sees them as one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
-	service, err := scans.Open(d.publisher, scanWith(base), scans.Options{PerClient: c.PerClient,
-		PerTarget: c.PerTarget, Keep: c.Keep, Public: c.Public, Budget: d.budget, Parse: parseTarget})
+	service, err := scans.Open(d.publisher, scanWith(base),
+		scans.Options{Public: c.Public, Budget: d.budget, Parse: parseTarget, CheckService: func(r scans.Request) error {
+			_, err := parseService(r)
+			return err
+		}})
 	if err != nil {
 		return err
 	}
@@ -55,7 +60,7 @@ func scanWith(base gather.Gatherer) scans.Scanner {
 	return func(ctx context.Context, _ dnsname.Name, r scans.Request, past []explain.Past,
 		progress func(scans.Progress)) (*explain.Facts, error) {
 		g := base
-		g.Options.Past, g.Options.Change = past, r.Change
+		g.Options.Past, g.Options.Change, g.Options.DKIM = past, r.Change, r.DKIM
 		g.Progress = func(e gather.Event) {
 			progress(scans.Progress{Step: source.StageText(e.Stage), Queries: e.Queries, Facts: e.Facts})
 		}
@@ -66,8 +71,27 @@ func scanWith(base gather.Gatherer) scans.Scanner {
 			}
 			g.Options.Expect = append(g.Options.Expect, set)
 		}
+		if r.Kind == explain.KindService {
+			in, err := parseService(r)
+			if err != nil {
+				return nil, err
+			}
+			return g.Service(ctx, in)
+		}
 		return source.Ask(ctx, &g, r.Kind, r.Target, r.Types)
 	}
+}
+
+// parseService returns the input of a service.
+func parseService(r scans.Request) (gather.ServiceInput, error) {
+	var objects *service.Objects
+	if r.Objects != "" {
+		var err error
+		if objects, err = service.Parse(strings.NewReader(r.Objects)); err != nil {
+			return gather.ServiceInput{}, fmt.Errorf("objects: %w", err)
+		}
+	}
+	return gather.ParseService(r.Target, r.PointsTo, r.Proof, objects)
 }
 
 func parseTarget(input string) (dnsname.Name, error) {

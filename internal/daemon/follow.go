@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -47,7 +48,7 @@ func (f *following) newTracker(c config.Follow) *follow.Tracker {
 // set applies a configuration. own lists the addresses of this server.
 func (f *following) set(c config.Follow, own []netip.Addr) *follow.Tracker {
 	f.aliases.SetPolicy(alias.Policy{Special: f.special, AllowPrivate: c.AllowPrivate, AllowOwn: c.AllowOwn, Own: own,
-		StaleLimit: c.StaleLimit, AllZones: c.OwnZones == config.OwnZonesAll})
+		StaleLimit: time.Duration(c.StaleLimit), AllZones: c.OwnZones == config.OwnZonesAll})
 	t := f.newTracker(c)
 	f.aliases.SetTracker(t)
 	f.mu.Lock()

@@ -4,19 +4,24 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/nameplane/nameplane/internal/access"
+	"github.com/nameplane/nameplane/internal/certs"
 	"github.com/nameplane/nameplane/internal/config"
+	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/externaldns"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
 	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
+	"github.com/nameplane/nameplane/internal/httpapi/powerdns"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
@@ -29,33 +34,58 @@ const (
 	appBody      = 4 << 10
 	platformBody = 512 << 10
 	batchBody    = 1 << 20
+	powerDNSBody = 2 << 20 // the limit of PowerDNS: a request can contain a whole zone
 )
 
 // importsPath is the path for uploading zone files.
 const importsPath = "/v2/zones/tasks/imports"
 
-// mepConns limits the connections of edge platforms, which are few.
-const mepConns = 256
+// mepConns limits the connections of edge platforms, and webhookConns those of external-dns: both are few.
+const (
+	mepConns     = 256
+	webhookConns = 64
+)
 
 // healthPath is the liveness endpoint of EdgeGallery; it returns the same as /healthz.
 const healthPath = "/health"
 
 // listeners are the HTTP listeners. Each has its own Frame, because authentication and limits differ.
 type listeners struct {
-	http    *httpapi.Server // all management APIs
-	apps    *httpapi.Server // applications; nil when not configured
-	mep     *httpapi.Server // edge platforms; nil when not configured
-	issuers *access.Issuers // issuers of the JWTs of applications
+	http    *httpapi.Server   // all management APIs
+	apps    *httpapi.Server   // applications; nil when not configured
+	mep     *httpapi.Server   // edge platforms; nil when not configured
+	webhook *httpapi.Server   // external-dns; nil when not configured
+	doh     []*httpapi.Server // DNS over HTTPS
+	issuers *access.Issuers   // issuers of the JWTs of applications
 }
 
 // open returns the configured listeners.
 func (d listeners) open() (out []*httpapi.Server) {
-	for _, s := range []*httpapi.Server{d.http, d.apps, d.mep} {
+	for _, s := range []*httpapi.Server{d.http, d.apps, d.mep, d.webhook} {
 		if s != nil {
 			out = append(out, s)
 		}
 	}
-	return out
+	return append(out, d.doh...)
+}
+
+// openHTTPS binds the addresses for DNS over HTTPS. They have no API, and need no token.
+func (d *Daemon) openHTTPS() error {
+	c := d.cfg.DNS
+	if len(c.HTTPS) == 0 {
+		return nil
+	}
+	h := d.dns.HTTPS()
+	for _, addr := range c.HTTPS {
+		s, err := httpapi.Listen(httpapi.ListenConfig{Name: "dns.https", Addr: addr, HTTP2: true, Log: d.log,
+			MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient, SendBuffer: dnsserver.SendBuffer,
+			TLS: certs.Files{Cert: c.Cert, Key: c.Key}}, h)
+		if err != nil {
+			return err
+		}
+		d.doh = append(d.doh, s)
+	}
+	return nil
 }
 
 // openListeners binds every HTTP address.
@@ -66,16 +96,24 @@ func (d *Daemon) openListeners() (err error) {
 		return err
 	}
 	if d.http, err = d.listen("http", c.HTTP.Listen, c.HTTP.TLS, 0,
-		d.managementFrame(m).Wrap(d.management(m))); err != nil {
+		httpapi.WithDNSPath(d.managementFrame(m).Wrap(d.management(m)))); err != nil {
 		return err
 	}
 	if c.Apps.Listen != "" {
-		if d.apps, err = d.listen("apps", c.Apps.Listen, c.Apps.TLS, 0, d.appsFrame(m).Wrap(d.applications())); err != nil {
+		if d.apps, err = d.listen("apps", c.Apps.Listen, c.ListenerTLS(c.Apps.Listen, c.Apps.ClientCA), 0,
+			d.appsFrame(m).Wrap(d.applications())); err != nil {
 			return err
 		}
 	}
 	if c.MEP.Listen != "" {
-		d.mep, err = d.listen("mep", c.MEP.Listen, c.MEP.TLS, mepConns, d.mepFrame(m).Wrap(d.platform()))
+		if d.mep, err = d.listen("mep", c.MEP.Listen, c.ListenerTLS(c.MEP.Listen, c.MEP.ClientCA), mepConns,
+			d.mepFrame(m).Wrap(d.platform())); err != nil {
+			return err
+		}
+	}
+	if c.Webhook.Listen != "" {
+		d.webhook, err = d.listen("externaldns", c.Webhook.Listen, c.ListenerTLS(c.Webhook.Listen, ""), webhookConns,
+			d.webhookFrame(m).Wrap(d.webhookHandler()))
 	}
 	return err
 }
@@ -83,7 +121,7 @@ func (d *Daemon) openListeners() (err error) {
 // listen binds an address. conns limits its connections; 0 selects the default of httpapi.
 func (d *Daemon) listen(name, addr string, t config.TLS, conns int, h http.Handler) (*httpapi.Server, error) {
 	return httpapi.Listen(httpapi.ListenConfig{Name: name, Addr: addr, MaxConns: conns, Log: d.log,
-		TLS: httpapi.TLSFiles{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}}, h)
+		TLS: certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}}, h)
 }
 
 // managementFrame returns the frame of the management API.
@@ -91,6 +129,7 @@ func (d *Daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	c := d.cfg.HTTP
 	bodies := platformBodies()
 	bodies[importsPath] = int64(c.MaxImport)
+	bodies[httpapi.PowerDNSPath+"/"] = powerDNSBody
 	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m,
 		Areas:  httpapi.ManagementAreas(),
 		Public: []string{healthPath}, Limits: httpapi.Limits{Bodies: bodies, Budget: d.budget, Streamed: importsPath}}
@@ -122,6 +161,14 @@ func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies(), Budget: d.budget}}
 }
 
+// webhookFrame returns the frame of the webhook of external-dns.
+func (d *Daemon) webhookFrame(m *httpapi.Metrics) httpapi.Frame {
+	return httpapi.Frame{Listener: "externaldns", Access: d.access, Log: d.log, Metrics: m, NoLogin: true,
+		Areas:    []httpapi.Area{{Prefix: "/", Roles: []string{access.RoleMember}, Error: externaldns.Error}},
+		Identify: httpapi.ByTokenOrFile(d.access, d.cfg.Webhook.TokenFile),
+		Limits:   httpapi.Limits{Body: externaldns.MaxBody, Budget: d.budget}}
+}
+
 // platformBodies returns the body limits by path.
 func platformBodies() map[string]int64 {
 	out := map[string]int64{}
@@ -135,17 +182,21 @@ func platformBodies() map[string]int64 {
 // management returns the handler of all management APIs.
 func (d *Daemon) management(m *httpapi.Metrics) http.Handler {
 	d.designate = &designate.API{Publisher: d.publisher, Aliases: d.following.aliases, Log: d.log,
-		Settings: d.designateSettings(), Peers: d.designatePeers(), Budget: d.budget}
-	mux := http.NewServeMux()
+		Settings: d.designateSettings(), Peers: d.designatePeers(), Budget: d.budget, Identity: identity.Version,
+		HasProject: func(id string) bool { p, err := d.access.Project(id); return err == nil && p.ID == id }}
+	d.external = externaldns.New(d.designate, d.log)
+	mux, reg := http.NewServeMux(), d.registry(m)
 	mux.HandleFunc("GET /healthz", httpapi.Healthz)
 	mux.Handle("GET /readyz", httpapi.Readyz(d.log, d.checks()...))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(d.registry(m), promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.Handle("GET /openapi.json", openapi.Handler(d.version))
 	identity.API{Access: d.access, Log: d.log, PublicURL: d.cfg.HTTP.PublicURL}.Register(mux)
 	admin.API{Access: d.access, Backup: d.publisher.Backup, Scrub: d.store.Scrub, Log: d.log}.Register(mux)
 	d.rulesAPI().RegisterMm5(mux)
 	servermgmt.API{Service: d.rules, Log: d.log}.Register(mux)
 	d.explaining.register(d, mux)
+	(&powerdns.API{Publisher: d.publisher, Zones: d.designate, Spool: d.data, Notify: d.notifier.Notify, Log: d.log,
+		Statistics: statistics(reg, time.Now())}).Register(mux)
 	mux.Handle("/", d.designate.Handler())
 	return mux
 }
@@ -173,7 +224,7 @@ func (d *Daemon) collectors(m *httpapi.Metrics) []prometheus.Collector {
 			return boolGauge(d.store.Damage() != nil)
 		}), d.following}
 	parts := [][]prometheus.Collector{d.publisher.Collectors(), m.Collectors(), d.following.aliases.Collectors(),
-		d.peers.Collectors(), d.notifier.Collectors(), d.refresher.Collectors()}
+		d.peers.Collectors(), d.notifier.Collectors(), d.refresher.Collectors(), d.external.Collectors()}
 	if d.explaining != nil {
 		parts = append(parts, d.explaining.scans.Collectors())
 	}
@@ -239,6 +290,15 @@ func (d *Daemon) platform() http.Handler {
 	d.rulesAPI().RegisterMm5(mux)
 	servermgmt.API{Service: d.rules, Log: d.log, EdgeGalleryStatus: d.cfg.MEC.EdgeGallery}.Register(mux)
 	mux.HandleFunc("/", notFound)
+	return mux
+}
+
+// webhookHandler returns the handler of the webhook of external-dns.
+func (d *Daemon) webhookHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", httpapi.Healthz)
+	d.external.Register(mux)
+	mux.HandleFunc("/", externaldns.NotFound)
 	return mux
 }
 

@@ -29,9 +29,9 @@ func TestListeners(t *testing.T) {
 	h := openServer(t, nil)
 	h.addRule()
 	at := h.Endpoints()
-	urls := map[string]string{"http": at.HTTP, "apps": at.Apps, "mep": at.MEP}
+	urls := map[string]string{"http": at.HTTP, "apps": at.Apps, "mep": at.MEP, "externaldns": at.ExternalDNS}
 	tokens := map[string]string{"admin": h.admin, "platform": h.token("platform", ""), "app-1": h.token("app", "app-1"),
-		"app-2": h.token("app", "app-2"), "reader": h.token("reader", ""),
+		"app-2": h.token("app", "app-2"), "reader": h.token("reader", ""), "member": h.token("member", ""),
 		"metrics": h.token("metrics", ""), "nobody": ""}
 	const (
 		mp1   = "/mec_app_support/v1/applications/app-1/dns_rules"
@@ -61,6 +61,11 @@ func TestListeners(t *testing.T) {
 		{"mep", "GET", "/health", "nobody", 200}, {"mep", "GET", "/healthz", "nobody", 200},
 		{"mep", "GET", "/metrics", "admin", 404},
 
+		{"externaldns", "GET", "/", "member", 200}, {"externaldns", "GET", "/records", "member", 200},
+		{"externaldns", "GET", "/", "nobody", 401}, {"externaldns", "GET", "/", "reader", 403},
+		{"externaldns", "GET", "/", "platform", 403}, {"externaldns", "GET", zones, "admin", 501},
+		{"externaldns", "GET", "/metrics", "admin", 501}, {"externaldns", "GET", "/healthz", "nobody", 200},
+
 		{"http", "GET", mm5, "platform", 200}, {"http", "GET", mgmt, "platform", 200}, {"http", "GET", mm5, "reader", 403},
 		{"http", "GET", mm5, "app-1", 403}, {"http", "GET", mp1, "app-1", 403}, {"http", "GET", mp1, "admin", 404},
 		{"http", "GET", zones, "admin", 200}, {"http", "GET", zones, "reader", 200}, {"http", "GET", zones, "platform", 403},
@@ -77,7 +82,7 @@ func TestListeners(t *testing.T) {
 		}
 	}
 	_, metrics := h.call(plain, at.HTTP, "GET", "/metrics", h.admin, "")
-	for _, name := range []string{"http", "apps", "mep"} {
+	for _, name := range []string{"http", "apps", "mep", "externaldns"} {
 		if !strings.Contains(metrics, `nameplane_http_requests_total{listener="`+name+`"`) {
 			t.Errorf("no requests of %s are counted:\n%s", name, metrics)
 		}
@@ -159,8 +164,8 @@ func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t, "ca"), newAuthority(t, "stranger")
 	cert, key, _, _ := ca.issue("server", false)
 	h := openServer(t, func(c *config.Config) {
-		c.MEP.Authentication, c.MEP.TLS = config.AuthCertificate, config.TLS{Cert: cert, Key: key,
-			ClientCA: filepath.Join(ca.dir, "ca.crt")}
+		c.HTTP.TLS = config.TLS{Cert: cert, Key: key}
+		c.MEP.Authentication, c.MEP.ClientCA = config.AuthCertificate, filepath.Join(ca.dir, "ca.crt")
 	})
 	at := h.Endpoints()
 	if !strings.HasPrefix(at.MEP, "https://") {
@@ -186,17 +191,23 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// TestReloadIsWhole changes the certificates of two listeners, of which one is invalid: neither may change.
+// TestReloadIsWhole changes the certificate of all listeners while the CA of one of them is invalid: none may change.
 func TestReloadIsWhole(t *testing.T) {
 	ca := newAuthority(t, "ca")
-	files := func(name string) config.TLS {
-		cert, key, _, _ := ca.issue(name, false)
+	files := func() config.TLS {
+		cert, key, _, _ := ca.issue("http", false)
 		return config.TLS{Cert: cert, Key: key}
 	}
-	h := openServer(t, func(c *config.Config) { c.HTTP.TLS, c.MEP.TLS = files("http"), files("mep") })
+	clientCA := filepath.Join(ca.dir, "ca.crt")
+	valid, err := os.ReadFile(clientCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := openServer(t, func(c *config.Config) { c.HTTP.TLS, c.MEP.ClientCA = files(), clientCA })
+	client := ca.client("mepm-1")
 	shown := func(base string) *big.Int {
 		t.Helper()
-		res, err := ca.client("").Get(base + "/healthz")
+		res, err := client.Get(base + "/healthz")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,19 +216,20 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 	at := h.Endpoints()
 	first := shown(at.HTTP)
-	files("http")
-	if err := os.WriteFile(h.cfg.MEP.TLS.Cert, []byte("rubbish"), 0o600); err != nil {
+	files()
+	if err := os.WriteFile(clientCA, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.Reload()
-	if got := shown(at.HTTP); got.Cmp(first) != 0 {
-		t.Error("the certificate of http changed although the one of mep is invalid")
+	if shown(at.HTTP).Cmp(first) != 0 || shown(at.MEP).Cmp(first) != 0 {
+		t.Error("a certificate changed although the CA of mep is invalid")
 	}
-	mep := shown(at.MEP)
-	files("mep")
+	if err := os.WriteFile(clientCA, valid, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	h.Reload()
-	if shown(at.HTTP).Cmp(first) == 0 || shown(at.MEP).Cmp(mep) == 0 {
-		t.Error("valid certificates were not applied")
+	if shown(at.HTTP).Cmp(first) == 0 || shown(at.MEP).Cmp(first) == 0 {
+		t.Error("a valid certificate was not applied")
 	}
 }
 
@@ -382,7 +394,7 @@ func TestRefusedStarts(t *testing.T) {
 	}{
 		{"apps without TLS", func(c *config.Config) { c.Apps.Listen = "0.0.0.0:0" },
 			"refusing to serve apps on 0.0.0.0:0 without TLS"},
-		{"mep without TLS", func(c *config.Config) { c.MEP.Listen = "0.0.0.0:0" }, "mep.tls.cert"},
+		{"mep without TLS", func(c *config.Config) { c.MEP.Listen = "0.0.0.0:0" }, "mep"},
 		{"http without TLS", func(c *config.Config) { c.HTTP.Listen = "0.0.0.0:0" }, "http.tls.cert"},
 		{"no key of a JWT issuer", func(c *config.Config) {
 			c.Apps.JWT = []config.JWT{{Issuer: "idp", Keys: "/nowhere/keys"}}

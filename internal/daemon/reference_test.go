@@ -67,9 +67,6 @@ func settings(t *testing.T) (out []setting) {
 func fields(typ reflect.Type, path string, at []int, found func(path string, at []int)) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
-		if f.Tag.Get("yaml") == "-" {
-			continue
-		}
 		name := strings.TrimPrefix(path+"."+f.Tag.Get("yaml"), ".")
 		index := append(slices.Clone(at), i)
 		if f.Type.Kind() == reflect.Struct {

@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 
+	"github.com/nameplane/nameplane/internal/certs"
 	"github.com/nameplane/nameplane/internal/config"
 	"github.com/nameplane/nameplane/internal/dnsserver"
 	"github.com/nameplane/nameplane/internal/forward"
@@ -32,6 +35,14 @@ func setLevel(level *slog.LevelVar, c config.Log) {
 func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	c := d.cfg.DNS
 	secret, err := c.CookieSecret()
+	if err != nil {
+		return dnsserver.Config{}, err
+	}
+	tlsConfig, err := d.dnsTLS(len(c.TLS) > 0, "dot", tls.VersionTLS12)
+	if err != nil {
+		return dnsserver.Config{}, err
+	}
+	quicConfig, err := d.dnsTLS(len(c.QUIC) > 0, "doq", tls.VersionTLS13)
 	var forwarder dnsserver.Forwarder
 	if d.forwarder != nil { // a nil *Forwarder would be a non-nil interface
 		forwarder = d.forwarder
@@ -39,13 +50,30 @@ func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	return dnsserver.Config{
 		Forward: forwarder,
 		Peers:   d.peers,
-		Listen:  c.Listen, Snapshot: d.publisher.Snapshot, Stale: d.following.aliases.Stale,
+		Listen:  c.Listen, TLS: c.TLS, TLSConfig: tlsConfig, QUIC: c.QUIC, QUICConfig: quicConfig, Proxies: c.ProxyNetworks(),
+		Snapshot: d.publisher.Snapshot, Stale: d.following.aliases.Stale,
 		Version: c.Version, NSID: c.NSID, UDPSize: c.UDPSize,
-		RRL:     dnsserver.RRLConfig{Off: !c.RRL.Enabled, Responses: c.RRL.Responses, Exempt: c.RRL.ExemptNetworks()},
+		RRL: dnsserver.RRLConfig{Off: c.RRL.Responses == config.Unlimited, Responses: int(c.RRL.Responses),
+			Exempt: c.RRL.ExemptNetworks()},
 		TCP:     dnsserver.TCPConfig{MaxConns: c.TCP.MaxConnections, MaxPerClient: c.TCP.MaxPerClient},
 		Cookies: secret,
 		Log:     d.log,
 	}, err
+}
+
+// dnsTLS returns the TLS configuration of a DNS listener; nil if there is none. A client may show a certificate of
+// another server, but needs none.
+func (d *Daemon) dnsTLS(listens bool, protocol string, version uint16) (*tls.Config, error) {
+	if !listens {
+		return nil, nil
+	}
+	set, err := certs.Open(certs.Files{Cert: d.cfg.DNS.Cert, Key: d.cfg.DNS.Key, ClientCA: d.cfg.Transfer.TLSCA},
+		&tls.Config{MinVersion: version, NextProtos: []string{protocol}, ClientAuth: tls.VerifyClientCertIfGiven})
+	if err != nil {
+		return nil, fmt.Errorf("dns.cert: %w", err)
+	}
+	d.dnsCerts = append(d.dnsCerts, set)
+	return set.Config(), nil
 }
 
 // forwardConfig returns the configuration of the forwarder. Without upstreams, it forwards for no client.
@@ -119,7 +147,18 @@ func (d *Daemon) prepare(next config.Config) (apply func(), err error) {
 		}
 		steps = append(steps, certs)
 	}
-	steps = append(steps, func() { d.following.reload(next.Follow) })
+	for _, s := range d.dnsCerts {
+		step, err := s.Prepare()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	transferTLS, err := d.prepareTransferTLS()
+	if err != nil {
+		return nil, err
+	}
+	steps = append(steps, transferTLS, func() { d.following.reload(next.Follow) })
 	if d.forwarder != nil {
 		c, err := d.forwardConfig(next.Forward)
 		if err != nil {

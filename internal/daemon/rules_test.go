@@ -43,12 +43,12 @@ func TestSilencedRules(t *testing.T) {
 	}
 	h.do("POST", "/v2/zones", `{"name":"example.com.","email":"a@example.org"}`)
 	h.do("POST", "/mep/config/app-2/dns_rules",
-		strings.ReplaceAll(strings.Replace(someRule, "example.com", "example.org", 1), "camera", "door"))
+		strings.ReplaceAll(strings.Replace(someRule, "example.com", "example.org", 1), "camera", "gate"))
 	for _, want := range []string{
 		`level=WARN msg="a zone silences rules of edge applications" zone=example.com. names=1 ` +
-			`who="token admin" door=designate request_id=req-`,
+			`who="token admin" api=designate request_id=req-`,
 		`level=WARN msg="a zone silences what was asked for" ` +
-			`warning="rule one for door.example.org. is not answered while zone example.org. is there" ` +
+			`warning="rule one for gate.example.org. is not answered while zone example.org. is there" ` +
 			`who="token admin" request_id=req-`,
 	} {
 		if !strings.Contains(h.log.String(), want) {

@@ -60,6 +60,7 @@ func localConfig(t *testing.T) config.Config {
 	c.Data, c.User = t.TempDir(), "root" // the test must not change its user
 	c.DNS.Listen = []string{"127.0.0.1:0"}
 	c.HTTP.Listen, c.Apps.Listen, c.MEP.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.Webhook.Listen = "127.0.0.1:0"
 	return c
 }
 

@@ -2,9 +2,11 @@ package dnspeer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -26,8 +28,7 @@ func (r *request) axfr() error {
 		return r.fail("transfer", err)
 	}
 	if !r.mayTransfer(z) {
-		r.stat.transfer("axfr", "refused")
-		return r.refuse()
+		return r.refuseTransfer("axfr")
 	}
 	if !r.m.TCP {
 		return r.reply(dns.RcodeFormatError, wire.EDENone) // RFC 5936 §4.2
@@ -79,7 +80,7 @@ func (r *request) newStream() *stream {
 func (s *stream) flush() error {
 	msg := s.message()
 	if !s.begun {
-		msg = s.req.appendOPT(msg, wire.EDENone) // RFC 5936 §2.2.5: at least in the first message
+		msg = s.req.appendOPT(msg, wire.EDENone, "") // RFC 5936 §2.2.5: at least in the first message
 		s.begun = true
 	}
 	if err := context.Cause(s.req.ctx); err != nil { // the transfer has timed out
@@ -91,16 +92,42 @@ func (s *stream) flush() error {
 	return err
 }
 
-// mayTransfer reports whether the peer may transfer a zone.
+// mayTransfer reports whether the peer may transfer a zone. RFC 9103 §7.2: over TLS, a transfer needs version 1.3.
 func (r *request) mayTransfer(z zone.Zone) bool {
-	return r.mayTransferAll() || r.signed != nil && r.signed.key.For(z)
+	if e := r.m.Encryption; e != nil && e.Version < tls.VersionTLS13 {
+		return false
+	}
+	return r.mayTransferAll() || r.keyIsEnough() && r.signed.key.MayTransfer(z)
+}
+
+// refuseTransfer answers that the peer may not transfer the zone.
+func (r *request) refuseTransfer(kind string) error {
+	r.stat.transfer(kind, "refused")
+	r.cfg.Log.Debug("transfer refused", "kind", kind, "zone", r.name.String(), "peer", r.peer())
+	return r.refuse()
 }
 
 // mayTransferAll reports whether the peer may transfer every zone: it belongs to the operator.
 func (r *request) mayTransferAll() bool {
 	rules := r.rules.Load()
 	return slices.ContainsFunc(rules.Networks, func(p netip.Prefix) bool { return p.Contains(r.m.From) }) ||
-		r.signed != nil && slices.Contains(rules.Keys, r.signed.key.Name)
+		slices.ContainsFunc(rules.Certificates, r.shows) ||
+		r.keyIsEnough() && slices.Contains(rules.Keys, r.signed.key.Name)
+}
+
+// keyIsEnough reports whether the peer has signed with a key that no rule combines with a certificate.
+func (r *request) keyIsEnough() bool {
+	return r.signed != nil && !slices.ContainsFunc(r.rules.Load().Certificates, func(c Certificate) bool {
+		return c.Key == r.signed.key.Name
+	})
+}
+
+// shows reports whether the peer has the certificate and the key of a rule.
+func (r *request) shows(c Certificate) bool {
+	named := r.m.Encryption != nil && slices.ContainsFunc(r.m.Encryption.Names, func(name string) bool {
+		return strings.EqualFold(strings.TrimSuffix(name, "."), strings.TrimSuffix(c.Name, "."))
+	})
+	return named && (c.Key.IsZero() || r.signed != nil && r.signed.key.Name == c.Key)
 }
 
 // runTransfer runs a transfer as soon as a slot is free.

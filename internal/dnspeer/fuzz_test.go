@@ -33,18 +33,21 @@ func FuzzServe(f *testing.F) {
 	serial := func() uint32 { return h.pub.Snapshot().ZoneOf(apex).Serial() }
 	before := serial()
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		replies := 0
-		err := h.Serve(t.Context(), dnsserver.PeerMessage{Wire: wire, From: stranger, TCP: true, Limit: 65535,
-			Answer: func([]byte, int) []byte { t.Error("an ordinary answer for a stranger"); return make([]byte, 12) },
-			Send: func(b []byte) error {
-				replies++
-				if len(b) < 12 || b[2]&0x80 == 0 || b[3]&0xF == 0 || b[6]|b[7]|b[8]|b[9] != 0 || new(dns.Msg).Unpack(b) != nil {
-					t.Errorf("reply %x", b)
-				}
-				return nil
-			}})
-		if err != nil || replies > 1 {
-			t.Errorf("%d replies, %v", replies, err)
+		for _, rejected := range []int{0, dns.RcodeFormatError} {
+			replies := 0
+			err := h.Serve(t.Context(), dnsserver.PeerMessage{Wire: wire, From: stranger, TCP: true, EDNS: rejected == 0,
+				Limit: 65535, Rejected: rejected,
+				Answer: func([]byte, int) []byte { t.Error("an ordinary answer for a stranger"); return make([]byte, 12) },
+				Send: func(b []byte) error {
+					replies++
+					if len(b) < 12 || b[2]&0x80 == 0 || b[3]&0xF == 0 || b[6]|b[7]|b[8]|b[9] != 0 || new(dns.Msg).Unpack(b) != nil {
+						t.Errorf("reply %x", b)
+					}
+					return nil
+				}})
+			if err != nil || replies > 1 {
+				t.Errorf("%d replies, %v", replies, err)
+			}
 		}
 		if serial() != before {
 			t.Error("the zone was changed")

@@ -25,8 +25,7 @@ func (r *request) ixfr() error {
 		return r.fail("transfer", err)
 	}
 	if !r.mayTransfer(z) {
-		r.stat.transfer("ixfr", "refused")
-		return r.refuse()
+		return r.refuseTransfer("ixfr")
 	}
 	if len(r.q.Ns) != 1 {
 		return r.reply(dns.RcodeFormatError, wire.EDENone)

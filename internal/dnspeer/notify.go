@@ -30,7 +30,7 @@ func (r *request) notify() error {
 
 // isMaster reports whether the peer is a master of the zone, by its address or by its key.
 func (r *request) isMaster(z zone.Zone) bool {
-	if r.signed != nil && r.signed.key.For(z) {
+	if r.signed != nil && r.signed.key.MayTransfer(z) {
 		return true
 	}
 	return slices.ContainsFunc(z.Masters, func(m string) bool {

@@ -1,17 +1,19 @@
 // Package dnspeer answers other name servers and dynamic-update clients: AXFR, IXFR, NOTIFY and UPDATE, with TSIG.
 //
 // Start with Server.Serve in this file: it verifies the signature of a message and calls the handler in axfr.go,
-// ixfr.go, notify.go or update.go. reply.go builds replies, pack.go packs records into messages, and replay.go refuses
-// replayed updates.
+// ixfr.go, notify.go or update.go. reply.go builds replies, pack.go packs records into messages, refusal.go reports
+// refused updates, and replay.go refuses replayed ones.
 package dnspeer
 
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +50,16 @@ const (
 // Rules is the set of clients that may transfer every zone. In addition, keys of the tsigkeys API may transfer the
 // zones in their scope.
 type Rules struct {
-	Networks []netip.Prefix
-	Keys     []dnsname.Name
+	Networks     []netip.Prefix
+	Keys         []dnsname.Name
+	Certificates []Certificate
+}
+
+// Certificate is a rule for clients with a certificate of the CA for other servers. It needs TLS: the same client
+// without TLS, or with another certificate of that CA, is not covered by the rule.
+type Certificate struct {
+	Name string       // DNS name in the certificate
+	Key  dnsname.Name // TSIG key that the client must use, too; zero: none
 }
 
 // Server answers messages of peers.
@@ -59,7 +69,8 @@ type Server struct {
 	slots *slots
 	stat  *stats
 
-	replays *replays
+	replays  *replays
+	refusals *refusalLog
 }
 
 var _ dnsserver.Peers = (*Server)(nil)
@@ -68,7 +79,7 @@ var _ dnsserver.Peers = (*Server)(nil)
 func New(cfg Config) *Server {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &Server{cfg: cfg, slots: newSlots(maxTransfers), stat: newStats(),
-		replays: newReplays(time.Now(), cfg.timeSigned)}
+		replays: newReplays(time.Now(), cfg.timeSigned), refusals: newRefusalLog()}
 	s.SetRules(cfg.Rules)
 	return s
 }
@@ -89,34 +100,59 @@ type request struct {
 	q      dns.Msg
 	name   dnsname.Name // name in the question
 	signed *session     // nil: the message was not signed
-	opt    *dns.OPT     // nil: the message has no OPT record
 	head   []byte       // header and question of every reply
+	optAt  int          // offset of the OPT record in the reply that is not yet sent; 0 for none
 
 	release func() // returns the memory of the message to the budget; it may be called twice
 }
 
-// Serve implements dnsserver.Peers.
+// Serve implements dnsserver.Peers. It verifies the signature before it parses the records: anyone can send a large
+// message with a forged source address, and every later error must be in a signed reply.
 func (s *Server) Serve(ctx context.Context, m dnsserver.PeerMessage) error {
-	r := &request{Server: s, ctx: ctx, m: m}
-	err := r.takeMemory(transfer.SourceOf(m.From.Unmap()).String())
-	if err != nil {
-		return r.replyHeader(dns.RcodeServerFailure)
-	}
-	defer func() { r.release() }()
+	r := &request{Server: s, ctx: ctx, m: m, head: replyHead(m.Wire)}
 	sig, ok := wire.ReadTSIG(m.Wire)
-	if !ok || r.q.Unpack(m.Wire) != nil || len(r.q.Question) != 1 {
+	if !ok {
 		return r.replyHeader(dns.RcodeFormatError)
 	}
-	if r.name, err = dnsname.Parse(r.q.Question[0].Name); err != nil {
-		return r.replyHeader(dns.RcodeFormatError)
+	if len(r.head) > wire.HeaderSize {
+		r.name, _, _ = dnsname.FromWire(r.head[wire.HeaderSize:]) // replyHead has read it, too
 	}
-	r.opt = r.q.IsEdns0()
-	r.head = replyHead(m.Wire)
 	if sig != nil {
 		if done, err := r.authenticate(sig); done {
 			return err
 		}
 	}
+	switch {
+	case m.Rejected == dns.RcodeFormatError || m.Rejected == 0 && r.name.IsZero():
+		return r.malformed("the message is malformed")
+	case m.Rejected != 0:
+		return r.reply(m.Rejected, wire.EDENone)
+	case r.signed == nil && r.isUpdate():
+		return r.refuseUpdate(unsigned)
+	}
+	if err := r.takeMemory(transfer.SourceOf(m.From.Unmap()).String()); err != nil {
+		return r.reply(dns.RcodeServerFailure, wire.EDENone)
+	}
+	defer func() { r.release() }()
+	if err := r.q.Unpack(m.Wire); err != nil {
+		return r.malformed("the records cannot be read: " + err.Error())
+	}
+	return r.dispatch(sig)
+}
+
+// malformed answers FORMERR.
+func (r *request) malformed(why string) error {
+	if r.isUpdate() {
+		return r.refuseUpdate(refusal{dns.RcodeFormatError, wire.EDEOther, "content", why})
+	}
+	return r.reply(dns.RcodeFormatError, wire.EDENone)
+}
+
+// isUpdate reports whether the message is a dynamic update.
+func (r *request) isUpdate() bool { return r.m.Wire[2]>>3&0xF == dns.OpcodeUpdate }
+
+// dispatch calls the handler of the message.
+func (r *request) dispatch(sig *wire.TSIG) error {
 	switch {
 	case r.q.Opcode == dns.OpcodeNotify:
 		return r.notify()
@@ -155,7 +191,8 @@ type session struct {
 	wire.TSIGChain
 }
 
-// authenticate verifies the signature of the message. It returns true if that failed and was answered.
+// authenticate verifies the signature of the message. It returns true if the verification failed; then it has sent the
+// reply.
 func (r *request) authenticate(sig *wire.TSIG) (bool, error) {
 	key, found, err := r.cfg.Keys.Find(sig.Key)
 	if err != nil {
@@ -175,10 +212,14 @@ func (r *request) authenticate(sig *wire.TSIG) (bool, error) {
 	if code == wire.TSIGFormErr {
 		return true, r.reply(dns.RcodeFormatError, wire.EDENone)
 	}
-	msg := r.unsignedReply(dns.RcodeNotAuth, wire.EDENone)
+	why := signatureProblem(sig, code)
+	if r.isUpdate() {
+		r.logRefusal(refusal{rcode: dns.RcodeNotAuth, kind: "signature", reason: why})
+	}
+	msg := r.unsignedReply(dns.RcodeNotAuth, wire.EDEProhibited, why)
 	switch code {
 	case wire.TSIGBadTime:
-		return true, r.badTime(s, sig, now)
+		return true, r.badTime(s, sig, now, why)
 	case wire.TSIGBadTrunc:
 		return true, r.m.Send(s.Sign(msg, wire.TSIG{Time: uint64(now.Unix()), Error: code}))
 	}
@@ -189,9 +230,9 @@ func (r *request) authenticate(sig *wire.TSIG) (bool, error) {
 
 // badTime answers that the time of a signature is not acceptable. RFC 8945 §5.2.3: the reply has the client's time, so
 // that the client can verify it, and our time as other data.
-func (r *request) badTime(s *session, sig *wire.TSIG, now time.Time) error {
+func (r *request) badTime(s *session, sig *wire.TSIG, now time.Time, why string) error {
 	other := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))[2:]
-	msg := r.unsignedReply(dns.RcodeNotAuth, wire.EDENone)
+	msg := r.unsignedReply(dns.RcodeNotAuth, wire.EDEProhibited, why)
 	return r.m.Send(s.Sign(msg, wire.TSIG{Time: sig.Time, Error: wire.TSIGBadTime, Other: other}))
 }
 
@@ -228,10 +269,17 @@ func (r *request) zoneOf() (*zone.Nodes, zone.Zone, error) {
 
 // peer returns the name of the peer for the log.
 func (r *request) peer() string {
-	if r.signed != nil {
-		return r.m.From.String() + " with key " + r.signed.key.Name.String()
+	text := r.m.From.String()
+	if e := r.m.Encryption; e != nil {
+		text += " over " + tls.VersionName(e.Version)
+		if len(e.Names) > 0 {
+			text += " with the certificate of " + strings.Join(e.Names, ", ")
+		}
 	}
-	return r.m.From.String()
+	if r.signed != nil {
+		text += " with key " + r.signed.key.Name.String()
+	}
+	return text
 }
 
 var (

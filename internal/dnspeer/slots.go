@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// slots limits the transfers that run at once. No client has more than a quarter of the slots, and no project with its
-// keys, from however many addresses. Further transfers wait in a queue; those whose own share is used up do not block
-// others.
+// slots limits the transfers that run at once. A client address gets at most a quarter of the slots. So do all clients
+// together that use the keys of one project. Other transfers wait in a queue. A transfer whose client or project has no
+// share left does not block the transfers behind it.
 type slots struct {
 	most int
 

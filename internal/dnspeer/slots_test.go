@@ -13,7 +13,7 @@ var (
 	two = parties{netip.MustParseAddr("192.0.2.2"), "q"}
 )
 
-// TestSlots checks that a client has at most two of eight slots, and so has a project, from however many addresses.
+// TestSlots checks that a client gets at most two of eight slots, and so does a project with clients at many addresses.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(8)

@@ -6,9 +6,10 @@ import (
 
 // stats holds the counters of a Server.
 type stats struct {
-	transfers, updates, notifies, signatures *prometheus.CounterVec
-	bytes                                    prometheus.Counter
-	running                                  prometheus.Gauge
+	transfers, updates, refusals, notifies, signatures *prometheus.CounterVec
+
+	bytes   prometheus.Counter
+	running prometheus.Gauge
 }
 
 func newStats() *stats {
@@ -18,6 +19,7 @@ func newStats() *stats {
 	return &stats{
 		transfers:  vec("transfers_total", "Transfers requested by other servers, by kind and result.", "kind", "result"),
 		updates:    vec("updates_total", "Dynamic updates by the RCODE of their reply.", "rcode"),
+		refusals:   vec("updates_refused_total", "Refused dynamic updates by reason.", "reason"),
 		notifies:   vec("notify_received_total", "NOTIFY messages received, by result.", "result"),
 		signatures: vec("tsig_refused_total", "Signed messages that were refused, by TSIG error.", "error"),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "nameplane_transfer_octets_total",
@@ -29,7 +31,7 @@ func newStats() *stats {
 
 // Collectors returns the metrics of the server.
 func (s *Server) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.stat.transfers, s.stat.updates, s.stat.notifies, s.stat.signatures,
+	return []prometheus.Collector{s.stat.transfers, s.stat.updates, s.stat.refusals, s.stat.notifies, s.stat.signatures,
 		s.stat.bytes, s.stat.running}
 }
 

@@ -17,57 +17,61 @@ import (
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
-// update executes a dynamic update (RFC 2136). The message must be signed with a key whose scope includes the zone.
+// update executes a dynamic update (RFC 2136). The message is signed.
 func (r *request) update(sig *wire.TSIG) error {
-	if r.signed != nil {
-		now := time.Now()
-		v, err := r.replays.begin(sig, now)
-		if err != nil {
-			return r.fail("read the time of the key", err)
-		}
-		if v != fresh {
-			r.stat.signatures.WithLabelValues("replay").Inc()
-			if v == inProgress {
-				return nil
-			}
-			return r.badTime(r.signed, sig, now)
-		}
-		defer r.replays.end(sig)
+	start := time.Now()
+	v, err := r.replays.begin(sig, start)
+	switch {
+	case err != nil:
+		return r.fail("read the time of the key", err)
+	case v == inProgress:
+		r.stat.signatures.WithLabelValues("replay").Inc()
+		return nil
+	case v == replayed:
+		r.stat.signatures.WithLabelValues("replay").Inc()
+		const why = "the update was received before, or was signed before a newer one of the same key"
+		r.logRefusal(refusal{rcode: dns.RcodeNotAuth, kind: "signature", reason: why})
+		return r.badTime(r.signed, sig, start, why)
 	}
-	rcode := r.tryUpdate(sig)
-	r.stat.updates.WithLabelValues(wire.RcodeText(rcode)).Inc()
-	ede := wire.EDENone
-	if rcode == dns.RcodeRefused {
-		ede = wire.EDEProhibited
+	defer r.replays.end(sig)
+	done, err := r.tryUpdate(sig)
+	if err != nil {
+		return r.updateFailed(err)
 	}
-	return r.reply(rcode, ede)
+	r.stat.updates.WithLabelValues(wire.RcodeText(dns.RcodeSuccess)).Inc()
+	r.cfg.Log.Info("audit", "method", "UPDATE", "zone", r.name.String(), "serial", done.Serial, "records", len(r.q.Ns),
+		"who", "key "+r.keyName(), "project", done.Project, "from", r.m.From.String(), "took", time.Since(start))
+	return r.reply(dns.RcodeSuccess, wire.EDENone)
 }
 
-func (r *request) tryUpdate(sig *wire.TSIG) int {
+// keyName returns the name of the key without its final dot, as in the history of zones.
+func (r *request) keyName() string { return strings.TrimSuffix(r.signed.key.Name.String(), ".") }
+
+// tryUpdate makes the update, and returns the zone as the update leaves it.
+func (r *request) tryUpdate(sig *wire.TSIG) (left zone.Zone, err error) {
 	if r.q.Question[0].Qtype != dns.TypeSOA { // RFC 2136 §3.1.1; dnsserver has checked that there is one question
-		return dns.RcodeFormatError
+		return left, &update.Error{Rcode: dns.RcodeFormatError, Reason: "the zone section must have the type SOA"}
 	}
 	_, z, err := r.zoneOf()
-	switch {
-	case errors.Is(err, errNoZone):
-		return dns.RcodeNotAuth
-	case err != nil:
-		r.cfg.Log.Error("update", "zone", r.name.String(), "peer", r.peer(), "error", err)
-		return dns.RcodeServerFailure
-	case r.signed == nil || !r.signed.key.For(z):
-		return dns.RcodeRefused
+	if err != nil {
+		return left, err
+	}
+	key := r.signed.key
+	if !key.For(z) {
+		return left, &update.Error{Rcode: dns.RcodeRefused, Reason: "key " + r.keyName() + " is not for this zone",
+			Denied: true}
 	}
 	if err := r.takeMemory(z.Project); err != nil {
-		return dns.RcodeServerFailure
+		return left, err
 	}
-	var m update.Message
+	m := update.Message{May: key.MayChange}
 	if m.Prerequisites, err = records(r.q.Answer); err == nil {
 		m.Updates, err = records(r.q.Ns)
 	}
 	if err != nil {
-		return dns.RcodeFormatError
+		return left, &update.Error{Rcode: dns.RcodeFormatError, Reason: err.Error()}
 	}
-	actor := store.Actor{Who: strings.TrimSuffix(r.signed.key.Name.String(), "."), Project: z.Project, API: "update"}
+	actor := store.Actor{Who: r.keyName(), Project: z.Project, API: "update"}
 	err = r.cfg.Publisher.Commit(r.ctx, actor, func(tx *publish.Tx) error {
 		cur, err := tx.Zone(z.ID)
 		if err != nil {
@@ -76,9 +80,12 @@ func (r *request) tryUpdate(sig *wire.TSIG) int {
 		if err := update.Apply(tx, cur, m); err != nil {
 			return err
 		}
+		if err := tx.After(z.ID, &left); err != nil {
+			return err
+		}
 		return storeTimeSigned(tx, sig)
 	})
-	return r.rcodeOf(err)
+	return left, err
 }
 
 // timeSigned returns the newest stored Time Signed of the updates with a key, or 0.
@@ -98,28 +105,44 @@ func storeTimeSigned(tx *publish.Tx, sig *wire.TSIG) error {
 	return tx.PutObject(store.KindTimeSigned, sig.Key.String(), sig.Time)
 }
 
-// rcodeOf returns the RCODE for the result of an update.
-func (r *request) rcodeOf(err error) int {
-	if err == nil {
-		return dns.RcodeSuccess
+// updateFailed answers an update that was not made, and reports it. A prerequisite that does not hold is an answer for
+// the client; a refusal is a warning for the operator; anything else is an error of this server.
+func (r *request) updateFailed(err error) error {
+	if e, ok := errors.AsType[*update.Error](err); ok && e.Unmet {
+		r.stat.updates.WithLabelValues(wire.RcodeText(e.Rcode)).Inc()
+		r.cfg.Log.Debug("prerequisite of an update does not hold", "zone", r.name.String(), "peer", r.peer(),
+			"rcode", wire.RcodeText(e.Rcode), "reason", e.Reason)
+		return r.send(r.unsignedReply(e.Rcode, wire.EDEOther, e.Reason))
 	}
-	level := r.cfg.Log.Info
-	rcode := dns.RcodeServerFailure
+	if why, ok := refusalOf(err); ok {
+		return r.refuseUpdate(why)
+	}
+	r.stat.updates.WithLabelValues(wire.RcodeText(dns.RcodeServerFailure)).Inc()
+	r.cfg.Log.Error("update failed", "zone", r.name.String(), "peer", r.peer(), "error", err)
+	return r.reply(dns.RcodeServerFailure, wire.EDENone)
+}
+
+// refusalOf returns the refusal that an error means. It returns false for failures of this server.
+func refusalOf(err error) (refusal, bool) {
 	if e, ok := errors.AsType[*update.Error](err); ok {
-		rcode = e.Rcode
-	} else if _, ok := errors.AsType[*zone.PlacementError](err); ok {
-		rcode = dns.RcodeRefused
-	} else if _, ok := errors.AsType[*zone.InvalidError](err); ok {
-		rcode = dns.RcodeRefused
-	} else if _, ok := errors.AsType[*publish.QuotaError](err); ok {
-		rcode = dns.RcodeRefused
-	} else if errors.Is(err, store.ErrNotFound) {
-		rcode = dns.RcodeNotAuth
-	} else {
-		level = r.cfg.Log.Error
+		why := refusal{e.Rcode, wire.EDEOther, "content", e.Reason}
+		switch {
+		case e.Denied:
+			why.ede, why.kind = wire.EDEProhibited, "key"
+		case e.Rcode == dns.RcodeNotAuth:
+			why.ede, why.kind = wire.EDENotAuthoritative, "zone"
+		}
+		return why, true
 	}
-	level("update failed", "zone", r.name.String(), "peer", r.peer(), "rcode", wire.RcodeText(rcode), "error", err)
-	return rcode
+	if errors.Is(err, errNoZone) || errors.Is(err, store.ErrNotFound) {
+		return refusal{dns.RcodeNotAuth, wire.EDENotAuthoritative, "zone", "this server does not have the zone"}, true
+	}
+	if _, ok := errors.AsType[*publish.QuotaError](err); ok {
+		return refusal{dns.RcodeRefused, wire.EDEProhibited, "quota", err.Error()}, true
+	}
+	_, placement := errors.AsType[*zone.PlacementError](err)
+	_, invalid := errors.AsType[*zone.InvalidError](err)
+	return refusal{dns.RcodeRefused, wire.EDEOther, "content", err.Error()}, placement || invalid
 }
 
 // records converts a section of an update.

@@ -3,42 +3,100 @@ package dnsserver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
 // udpSocket is one of the sockets of an address.
 type udpSocket struct {
 	conn     *net.UDPConn
-	wildcard bool // bound to all addresses, so each reply must name its source address
-	sharedBy int  // number of sockets of the same address, with this one
+	wildcard bool           // bound to all addresses, so each reply must name its source address
+	sharedBy int            // number of sockets of the same address, with this one
+	proxies  []netip.Prefix // networks whose messages begin with a PROXY header; nil: no message does
 	count    *counters
 	send     sendFunc // set by the loop that serves the socket
+}
+
+// tcpListener is one bound TCP address.
+type tcpListener struct {
+	*net.TCPListener
+	tls     *tls.Config    // nil for plain TCP
+	proxies []netip.Prefix // networks whose connections begin with a PROXY header; nil: no connection does
+	count   *[2]*counters  // for clients with IPv4 and with IPv6
+}
+
+func (l *tcpListener) isProxied() bool { return l != nil && l.proxies != nil }
+
+func (l *tcpListener) countOf(client netip.Addr) *counters {
+	if client.Is6() {
+		return l.count[1]
+	}
+	return l.count[0]
+}
+
+// proxyPrefix begins an address whose clients are proxies that send a PROXY header.
+const proxyPrefix = "proxy://"
+
+// bindEach opens the sockets of all addresses of the configuration.
+func (s *Server) bindEach() error {
+	kinds := []struct {
+		transport string
+		listen    []string
+		bound     *[]string
+		tls       *tls.Config
+	}{{"tcp", s.cfg.Listen, &s.bound.Listen, nil}, {"tls", s.cfg.TLS, &s.bound.TLS, s.cfg.TLSConfig}}
+	for _, k := range kinds {
+		if len(k.listen) == 0 {
+			continue
+		}
+		count := &[2]*counters{s.newCounters(k.transport, "ipv4"), s.newCounters(k.transport, "ipv6")}
+		for _, address := range k.listen {
+			l := tcpListener{tls: k.tls, count: count}
+			rest, proxied := strings.CutPrefix(address, proxyPrefix)
+			prefix := address[:len(address)-len(rest)]
+			if proxied {
+				l.proxies = append([]netip.Prefix{}, s.cfg.Proxies...) // not nil
+			}
+			addrs, err := s.bind(rest, l)
+			if err != nil {
+				return fmt.Errorf("listen on %s: %w", address, hint(err))
+			}
+			for _, a := range addrs {
+				*k.bound = append(*k.bound, prefix+a.String())
+			}
+			if k.tls == nil {
+				s.addrs = append(s.addrs, addrs...)
+			}
+		}
+	}
+	return s.bindQUIC()
 }
 
 // maxPortAttempts bounds the search for a port that is free for UDP and TCP in both families, when the port is 0.
 const maxPortAttempts = 16
 
-// bind opens the sockets of one element of Config.Listen.
-func (s *Server) bind(address string) error {
+// bind opens the UDP and TCP sockets of one address. It copies like for each TCP socket and sets only the socket in the
+// copy.
+func (s *Server) bind(address string, like tcpListener) ([]netip.AddrPort, error) {
 	ips, port, err := parseListen(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for try := 1; ; try++ {
 		udp, tcp := len(s.udp), len(s.tcp)
-		addrs, err := s.bindAll(ips, port)
+		addrs, err := s.bindAll(ips, port, like)
 		if err == nil {
-			s.addrs = append(s.addrs, addrs...)
-			return nil
+			return addrs, nil
 		}
 		if port != 0 || try == maxPortAttempts || !errors.Is(err, syscall.EADDRINUSE) {
-			return err
+			return nil, err
 		}
 		(&Server{udp: s.udp[udp:], tcp: s.tcp[tcp:]}).Close()
 		s.udp, s.tcp = s.udp[:udp], s.tcp[:tcp]
@@ -66,9 +124,9 @@ func parseListen(address string) ([]netip.Addr, uint16, error) {
 	return []netip.Addr{ip.Unmap()}, uint16(port), nil
 }
 
-// bindAll opens UDP and TCP sockets on one port of all given addresses. TCP comes first, because a TCP port is not
-// shared: a second server on the same port is noticed. UDP would give it half of the queries.
-func (s *Server) bindAll(ips []netip.Addr, port uint16) ([]netip.AddrPort, error) {
+// bindAll opens sockets on one port of all given addresses: TCP, and without TLS also UDP. TCP comes first, because a
+// TCP port is not shared: a second server on the same port is noticed. UDP would give it half of the queries.
+func (s *Server) bindAll(ips []netip.Addr, port uint16, like tcpListener) ([]netip.AddrPort, error) {
 	var addrs []netip.AddrPort
 	for _, ip := range ips {
 		family, digit := "ipv4", "4"
@@ -83,13 +141,18 @@ func (s *Server) bindAll(ips []netip.Addr, port uint16) ([]netip.AddrPort, error
 		if err != nil {
 			return nil, err
 		}
-		s.tcp = append(s.tcp, l)
+		listener := like
+		listener.TCPListener = l
+		s.tcp = append(s.tcp, &listener)
 		port = uint16(l.Addr().(*net.TCPAddr).Port)
 		at := netip.AddrPortFrom(ip, port)
-		if err := s.bindUDP("udp"+digit, at, s.newCounters("udp", family)); err != nil {
+		addrs = append(addrs, at)
+		if like.tls != nil {
+			continue
+		}
+		if err := s.bindUDP("udp"+digit, at, family, like.proxies); err != nil {
 			return nil, err
 		}
-		addrs = append(addrs, at)
 	}
 	return addrs, nil
 }
@@ -100,7 +163,7 @@ func noFamily(err error) bool {
 }
 
 func listenTCP(network string, at netip.AddrPort) (*net.TCPListener, error) {
-	lc := net.ListenConfig{KeepAlive: -1} // idle connections are closed long before a probe
+	lc := net.ListenConfig{KeepAlive: -1, Control: controlTCP} // idle connections are closed long before a probe
 	l, err := lc.Listen(context.Background(), network, at.String())
 	if err != nil {
 		return nil, err
@@ -109,18 +172,14 @@ func listenTCP(network string, at netip.AddrPort) (*net.TCPListener, error) {
 }
 
 // bindUDP opens the sockets over which the kernel spreads the clients of one address.
-func (s *Server) bindUDP(network string, at netip.AddrPort, first *counters) error {
+func (s *Server) bindUDP(network string, at netip.AddrPort, family string, proxies []netip.Prefix) error {
 	wildcard := at.Addr().IsUnspecified()
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return controlUDP(c, at.Addr(), wildcard)
 	}}
 	n := cmp.Or(s.cfg.workers, runtime.GOMAXPROCS(0))
 	var shared *net.UDPConn
-	for i := range n {
-		count := first
-		if i > 0 {
-			count = s.newCounters("udp", first.family)
-		}
+	for range n {
 		conn := shared
 		if conn == nil {
 			c, err := lc.ListenPacket(context.Background(), network, at.String())
@@ -132,7 +191,8 @@ func (s *Server) bindUDP(network string, at netip.AddrPort, first *counters) err
 				shared = conn
 			}
 		}
-		s.udp = append(s.udp, &udpSocket{conn: conn, wildcard: wildcard, sharedBy: n, count: count})
+		s.udp = append(s.udp, &udpSocket{conn: conn, wildcard: wildcard, sharedBy: n, proxies: proxies,
+			count: s.newCounters("udp", family)})
 	}
 	return nil
 }

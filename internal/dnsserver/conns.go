@@ -2,8 +2,10 @@ package dnsserver
 
 import (
 	"container/list"
+	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +18,8 @@ import (
 // connection. At the limit of one client, its newest connection is refused, so that it cannot close connections of
 // other clients.
 type connTable struct {
-	cfg TCPConfig
+	cfg     TCPConfig
+	writers atomic.Int32 // number of connections that are sending replies
 
 	mu            sync.Mutex // guards all fields below
 	all           map[*conn]struct{}
@@ -41,6 +44,55 @@ type connState struct {
 // so a longer time means that the client does not read them.
 const slowAfter = time.Second
 
+// maxWriters limits the connections that are sending replies. Each of them holds a buffer of writeBuffer bytes, most
+// for some microseconds. Beyond the limit, the one that is sending longest is closed: its client does not read.
+const maxWriters = 512
+
+// beginWrite records that a connection is sending replies.
+func (t *connTable) beginWrite(c *conn, now time.Time) {
+	c.sending.Store(now.UnixNano())
+	if t.writers.Add(1) > maxWriters {
+		t.closeSlowest(c)
+	}
+}
+
+// endWrite records that a connection has sent its replies.
+func (t *connTable) endWrite(c *conn) {
+	c.sending.Store(0)
+	t.writers.Add(-1)
+}
+
+// closeSlowest closes the connection, other than c, that is sending replies longest. It reads all connections, so that
+// ordinary writes need no lock.
+func (t *connTable) closeSlowest(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var slowest *conn
+	since := int64(math.MaxInt64)
+	for other := range t.all {
+		if began := other.sending.Load(); other != c && began > 0 && began < since {
+			slowest, since = other, began
+		}
+	}
+	if slowest != nil {
+		t.resetLocked(slowest)
+	}
+}
+
+// resetLocked closes a connection and makes the kernel discard its replies too. Callers hold mu.
+func (t *connTable) resetLocked(c *conn) {
+	c.net.SetLinger(0)
+	t.closeLocked(c)
+}
+
+// closeLocked removes a connection and closes it. Callers hold mu.
+func (t *connTable) closeLocked(c *conn) {
+	t.unlistLocked(c)
+	c.state.evicted = true
+	t.deleteLocked(c)
+	c.net.Close()
+}
+
 func newConnTable(cfg TCPConfig) *connTable {
 	return &connTable{cfg: cfg, all: map[*conn]struct{}{}, clients: map[netip.Addr]int{}}
 }
@@ -56,7 +108,7 @@ func (t *connTable) add(c *conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	client := clientOf(c.from.addr)
-	if t.clients[client] >= t.cfg.MaxPerClient {
+	if t.clients[client] >= t.cfg.MaxPerClient && !c.listener.isProxied() {
 		return false
 	}
 	if len(t.all) >= t.cfg.MaxConns && !t.evictLocked() {
@@ -64,6 +116,21 @@ func (t *connTable) add(c *conn) bool {
 	}
 	t.all[c] = struct{}{}
 	t.clients[client]++
+	return true
+}
+
+// setClient sets the address of the client of a connection that was added with the address of a proxy. It returns false
+// when that client has as many connections as it may have.
+func (t *connTable) setClient(c *conn, addr netip.Addr) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, in := t.all[c]; !in || t.clients[clientOf(addr)] >= t.cfg.MaxPerClient {
+		return false
+	}
+	t.deleteLocked(c)
+	c.from.addr = addr
+	t.all[c] = struct{}{}
+	t.clients[clientOf(addr)]++
 	return true
 }
 
@@ -77,16 +144,14 @@ func (t *connTable) evictLocked() bool {
 		return false
 	}
 	c := e.Value.(*conn)
-	if c.state.busyElem != nil {
-		if time.Since(c.state.busySince) < slowAfter {
-			return false
-		}
-		c.net.SetLinger(0) // make the kernel discard the replies too
+	if c.state.busyElem == nil {
+		t.closeLocked(c)
+		return true
 	}
-	t.unlistLocked(c)
-	c.state.evicted = true
-	t.deleteLocked(c)
-	c.net.Close()
+	if time.Since(c.state.busySince) < slowAfter {
+		return false
+	}
+	t.resetLocked(c)
 	return true
 }
 

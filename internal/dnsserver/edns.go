@@ -30,6 +30,7 @@ type edns struct {
 	do        bool
 	nsid      bool
 	keepalive bool
+	padding   bool
 	cookie    []byte // the whole option; nil for none
 	malformed bool   // the options cannot be read and count as absent
 }
@@ -66,6 +67,8 @@ func (e *edns) readOptions(data []byte) bool {
 			e.nsid = true
 		case optionKeepalive:
 			e.keepalive = true
+		case wire.OptionPadding:
+			e.padding = true
 		case optionCookie:
 			if e.cookie != nil {
 				break
@@ -97,8 +100,14 @@ func (h *handler) reserve() int {
 	if e.keepalive && h.from.keepalive != 0 {
 		n += optionHeaderSize + 2
 	}
+	if h.pads() {
+		n += optionHeaderSize
+	}
 	return n
 }
+
+// pads reports whether the reply is padded: the client has padded its query, and nobody else can read the reply.
+func (h *handler) pads() bool { return h.q.edns.padding && h.from.encrypted != nil }
 
 // appendOPT appends our OPT record. Only a query with an OPT record gets one (RFC 6891 §6.1.1).
 func (h *handler) appendOPT(msg []byte, rcode, ede int) []byte {
@@ -127,6 +136,9 @@ func (h *handler) appendOPT(msg []byte, rcode, ede int) []byte {
 	if ede != wire.EDENone && len(msg)+optionHeaderSize+2 <= h.limit {
 		msg = appendOption(msg, wire.OptionEDE, 2)
 		msg = binary.BigEndian.AppendUint16(msg, uint16(ede))
+	}
+	if h.pads() {
+		msg = wire.AppendPadding(msg, 0, h.limit)
 	}
 	binary.BigEndian.PutUint16(msg[data-2:], uint16(len(msg)-data))
 	return msg

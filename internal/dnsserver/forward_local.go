@@ -40,9 +40,9 @@ func (h *handler) replaceLocalTail(at, answers int) bool {
 	return false
 }
 
-// answerLocally answers a name of ours to which an external CNAME has led. The name stands at offset at of the reply,
-// of which the first end bytes and the given number of answers stay. When our zones lead to an external name again,
-// they have no answer, and the forwarder's answer stays.
+// answerLocally answers a name of our zones that is the target of an external CNAME. The name is at offset at of the
+// reply. The first end bytes of the reply, with the given number of answers, are kept. If our zones lead to an external
+// name again, they have no answer, and the forwarder's answer is kept.
 func (h *handler) answerLocally(name []byte, at, end, answers int) bool {
 	r, f, p := &h.reply, &h.forwards, &h.forwards.probe
 	if f.buffer == nil {

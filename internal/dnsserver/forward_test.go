@@ -70,7 +70,7 @@ func withAD(m *dns.Msg) *dns.Msg {
 
 var denied = client{addr: netip.MustParseAddr("192.0.2.66")}
 
-// forwardCases are questions of which our zones answer nothing, a part, or all.
+// forwardCases are questions that our zones do not answer, answer in part, or answer completely.
 var forwardCases = []struct {
 	name  string
 	query *dns.Msg

@@ -176,7 +176,7 @@ func FuzzTCP(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newConn(accepted, server)
+		c := newConn(accepted, server.tcp[0], server)
 		if !c.admit() {
 			t.Fatal("no room for the connection")
 		}

@@ -18,10 +18,12 @@ const (
 	dropResponse        // a response
 	dropPort            // from a port that no client uses
 	dropSend            // the reply could not be sent
+	dropProxy           // without a PROXY header, or not from a proxy, on a listener for proxies
+	dropTLS             // the TLS handshake failed
 	numDrops
 )
 
-var dropNames = [numDrops]string{"short", "response", "source_port", "send"}
+var dropNames = [numDrops]string{"short", "response", "source_port", "send", "proxy_header", "tls_handshake"}
 
 // Results of queries for names outside our zones.
 const (
@@ -123,7 +125,7 @@ func (s *Server) Collector() prometheus.Collector {
 		dropped:   desc("dropped_total", "Messages that got no reply.", "reason"),
 		duration: desc("request_duration_seconds", "Time from receiving a message to sending its reply.",
 			"transport"),
-		conns:    desc("tcp_connections", "Open TCP connections."),
+		conns:    desc("tcp_connections", "Open connections over TCP, with those of DNS over TLS."),
 		forwards: desc("forward_queries_total", "Queries for names outside our zones, by result.", "result"),
 		waiting:  desc("forward_waiting", "Queries that wait for the forwarder."),
 	}

@@ -21,15 +21,23 @@ type Peers interface {
 // little. Messages beyond the limit get SERVFAIL.
 const maxMessages = 1024
 
-// PeerMessage is a message for Peers. Its header and question are well formed. It has as many records as its header
-// says, and a TSIG is the last of them.
+// PeerMessage is a message for Peers. Unless it is rejected, its header and question are well formed, it has as many
+// records as its header says, and a TSIG is the last of them.
 type PeerMessage struct {
 	Wire  []byte
 	From  netip.Addr
-	TCP   bool
-	Limit int // size of the largest reply, in bytes
+	TCP   bool // the transport carries any number of replies to one query
+	EDNS  bool // the message has an OPT record, so its replies must have one
+	Limit int  // size of the largest reply, in bytes
 
-	// Send sends a reply: any number of them over TCP, one over UDP. It does not keep the slice.
+	// Rejected is the RCODE for a message that the server does not accept, such as FORMERR; 0 for all others. Peers gets
+	// such a message only if it is signed, to sign the reply: clients discard an unsigned one (RFC 8945 §5.4).
+	Rejected int
+
+	Encryption *Encryption // nil for UDP and TCP
+	Padded     bool        // replies with an OPT record must have padding
+
+	// Send sends a reply: any number of them over TCP, TLS and QUIC, one over UDP and HTTPS. It does not keep the slice.
 	Send func(reply []byte) error
 	// Answer returns the reply to an ordinary query, such as the message without its TSIG. It leaves reserve bytes free
 	// for a TSIG. The caller owns the reply. A query that only the forwarder could answer is refused.
@@ -68,6 +76,9 @@ func (h *handler) forPeers() bool {
 	if h.settings.peers == nil {
 		return false
 	}
+	if h.rejected != 0 {
+		return true
+	}
 	q := &h.q
 	switch q.flags & wire.OpcodeMask >> 11 {
 	case opcodeNotify, opcodeUpdate:
@@ -83,6 +94,15 @@ func (h *handler) forPeers() bool {
 func (h *handler) deferToPeers() int {
 	h.reply.Kind = kindForwarded
 	h.mustWait = true
+	return wire.EDENone
+}
+
+// reject answers a message with an error. If the message is signed, it leaves the answer to Peers.
+func (h *handler) reject(rcode uint8) int {
+	if h.settings.peers == nil || !wire.IsSigned(h.q.wire) {
+		return h.fail(rcode)
+	}
+	h.rejected, h.mustWait = rcode, true
 	return wire.EDENone
 }
 
@@ -105,26 +125,28 @@ func (h *handler) startPending(to sender) {
 
 // start makes Peers answer the query that h has read.
 func (p *peering) start(h *handler, to sender) {
-	from, limit, count := h.from, h.limit, h.count
+	from, count := h.from, h.count
 	message := bytes.Clone(h.q.wire)
+	m := PeerMessage{Wire: message, From: from.addr, TCP: from.tcp && !from.single,
+		EDNS: h.q.edns.present, Limit: h.limit, Rejected: int(h.rejected), Encryption: from.encrypted,
+		Padded: h.q.edns.present && h.pads()}
 	p.running.Go(func() {
 		defer to.release()
 		defer p.free(from.addr, weight(message))
+		m.Answer = func(query []byte, reserve int) []byte { return p.answer(query, from, reserve) }
 		sent := false
-		err := p.server.Serve(p.ctx, PeerMessage{Wire: message, From: from.addr, TCP: from.tcp, Limit: limit,
-			Answer: func(query []byte, reserve int) []byte { return p.answer(query, from, reserve) },
-			Send: func(reply []byte) error {
-				if !sent {
-					sent = true
-					count.response(reply[3]&0xF, kindForwarded)
-				}
-				err := to.send(reply)
-				if err != nil {
-					count.drop(dropSend)
-				}
-				return err
-			}})
-		if err != nil {
+		m.Send = func(reply []byte) error {
+			if !sent {
+				sent = true
+				count.response(reply[3]&0xF, kindForwarded)
+			}
+			err := to.send(reply)
+			if err != nil {
+				count.drop(dropSend)
+			}
+			return err
+		}
+		if p.server.Serve(p.ctx, m) != nil {
 			to.abort()
 		}
 	})

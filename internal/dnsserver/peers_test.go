@@ -1,11 +1,13 @@
 package dnsserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,11 +55,13 @@ func TestPeersGetTheirMessages(t *testing.T) {
 		{"NOTIFY", new(dns.Msg).SetNotify("example.org."), true, wire.RcodeNotImp, 0},
 		{"UPDATE", new(dns.Msg).SetUpdate("example.org."), true, wire.RcodeNotImp, 0},
 		{"UPDATE of no zone", opcode(new(dns.Msg), dns.OpcodeUpdate), false, wire.RcodeNotImp, wire.RcodeFormErr},
+		{"signed UPDATE of two zones", withTSIG(two(new(dns.Msg).SetUpdate("example.org."))), true, wire.RcodeNotImp, 0},
+		{"signed UPDATE of no zone", withTSIG(opcode(new(dns.Msg), dns.OpcodeUpdate)), true, wire.RcodeNotImp, 0},
 		{"UPDATE of two zones", two(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp, wire.RcodeFormErr},
 		{"STATUS", opcode(question("example.org.", dns.TypeA), dns.OpcodeStatus), false, wire.RcodeNotImp, wire.RcodeNotImp},
 		{"a signed query", withTSIG(question("www.example.org.", dns.TypeA)), true, wire.RcodeNotAuth, 0},
-		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), false,
-			wire.RcodeBadVers, wire.RcodeBadVers},
+		{"a signed query of another version", withTSIG(badVersion(question("www.example.org.", dns.TypeA))), true,
+			wire.RcodeBadVers, 0},
 		{"UPDATE of another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), false, wire.RcodeNotImp,
 			wire.RcodeBadVers},
 	}
@@ -78,6 +82,94 @@ func TestPeersGetTheirMessages(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRejectedSignedMessages checks that Peers gets the RCODE for a signed message that the server does not accept.
+func TestRejectedSignedMessages(t *testing.T) {
+	malformed := func(m *dns.Msg) *dns.Msg {
+		return withOPT(m, 1232, &dns.EDNS0_LOCAL{Code: optionCookie, Data: []byte{1}})
+	}
+	got := make(chan PeerMessage, 1)
+	addrs, _ := start(t, Config{Peers: peer(func(_ context.Context, m PeerMessage) error {
+		got <- m
+		return m.Send(peerReply(m.Wire, m.Rejected&0xF))
+	})})
+	for _, tt := range []struct {
+		name string
+		m    *dns.Msg
+		want int
+		edns bool
+	}{
+		{"accepted", new(dns.Msg).SetUpdate("example.org."), 0, false},
+		{"accepted with EDNS", withOPT(new(dns.Msg).SetUpdate("example.org."), 1232), 0, true},
+		{"two zones", two(new(dns.Msg).SetUpdate("example.org.")), wire.RcodeFormErr, false},
+		{"malformed option", malformed(new(dns.Msg).SetUpdate("example.org.")), wire.RcodeFormErr, true},
+		{"malformed option of a query", malformed(question("example.org.", dns.TypeSOA)), wire.RcodeFormErr, true},
+		{"another version", badVersion(new(dns.Msg).SetUpdate("example.org.")), wire.RcodeBadVers, true},
+	} {
+		for _, network := range []string{"udp", "tcp"} {
+			r := exchangeRaw(t, network, addrs[0], packed(t, withTSIG(tt.m.Copy())))
+			if len(got) == 0 {
+				t.Errorf("%s over %s: Peers did not get the message; reply %v", tt.name, network, r)
+				continue
+			}
+			if m := <-got; m.Rejected != tt.want || m.EDNS != tt.edns {
+				t.Errorf("%s over %s: rejected with %d, EDNS %v; want %d, %v", tt.name, network, m.Rejected, m.EDNS, tt.want,
+					tt.edns)
+			}
+		}
+	}
+}
+
+// largeUpdate returns an update with a number of records of 15 bytes.
+func largeUpdate(t *testing.T, records int, network byte) []byte {
+	m := new(dns.Msg).SetUpdate("example.org.")
+	for i := range records {
+		m.Insert([]dns.RR{&dns.A{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeA, Class: dns.ClassINET},
+			A: net.IPv4(192, network, byte(i>>8), byte(i))}})
+	}
+	return packed(t, m)
+}
+
+// TestLargeUpdate sends messages of up to the largest size of a datagram, one by one and several at once.
+func TestLargeUpdate(t *testing.T) {
+	for _, portable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("portable %v", portable), func(t *testing.T) {
+			got := make(chan []byte, 6)
+			addrs, _ := start(t, Config{portable: portable, Peers: peer(func(_ context.Context, m PeerMessage) error {
+				got <- m.Wire
+				return m.Send(peerReply(m.Wire, dns.RcodeYXDomain))
+			})})
+			for _, records := range []int{1, 135, 140, 280, 1000, 4365} { // 65,504 bytes; IPv4 has room for 65,507
+				sent := largeUpdate(t, records, 0)
+				r := exchangeRaw(t, "udp", addrs[0], sent)
+				if r.Rcode != dns.RcodeYXDomain || !bytes.Equal(<-got, sent) {
+					t.Fatalf("%d records: not received unchanged; reply %v", records, r)
+				}
+				if r := exchange(t, "udp", addrs[0], question("www.example.org.", dns.TypeA)); len(r.Answer) != 1 {
+					t.Fatalf("a query after %d records: %v", records, r)
+				}
+			}
+			var sent [][]byte
+			for i := range 6 {
+				c, err := net.Dial("udp", addrs[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				sent = append(sent, largeUpdate(t, 4000, byte(i)))
+				if _, err := c.Write(sent[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range sent {
+				wire := <-got
+				if !slices.ContainsFunc(sent, func(b []byte) bool { return bytes.Equal(b, wire) }) {
+					t.Errorf("a message of %d bytes that nobody sent", len(wire))
+				}
+			}
+		})
 	}
 }
 

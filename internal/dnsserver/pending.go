@@ -3,7 +3,6 @@ package dnsserver
 import (
 	"bytes"
 	"context"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -14,17 +13,12 @@ import (
 //
 // A goroutine is cheap while it waits: the memory for the reply is allocated only when there is one.
 type pendingQueries struct {
-	forwarder  Forwarder
-	maxQueries int       // maximum number of queries
-	perClient  int       // maximum for one IPv4 address or IPv6 /64
-	handlers   sync.Pool // *handler
-	ctx        context.Context
-	cancel     context.CancelFunc // ends all waiting
-	running    sync.WaitGroup
-
-	mu      sync.Mutex // guards all fields below
-	queries int
-	clients map[netip.Addr]int
+	*capacity
+	forwarder Forwarder
+	handlers  sync.Pool // *handler
+	ctx       context.Context
+	cancel    context.CancelFunc // ends all waiting
+	running   sync.WaitGroup
 }
 
 // pendingQuery is a query that waits.
@@ -49,7 +43,7 @@ type replier interface {
 }
 
 func newPendingQueries(by Forwarder, maxQueries int, s *settings) *pendingQueries {
-	w := &pendingQueries{forwarder: by, maxQueries: maxQueries, perClient: maxQueries / 4, clients: map[netip.Addr]int{}}
+	w := &pendingQueries{forwarder: by, capacity: newCapacity(maxQueries)}
 	w.handlers.New = func() any { return &handler{settings: s} }
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
@@ -68,41 +62,6 @@ func (w *pendingQueries) finish() {
 		w.running.Wait()
 		w.cancel()
 	}
-}
-
-// weight returns how many queries a message counts as: one, unless it is larger than any UDP query. With it, the
-// limit on the number of queries also limits the memory that they hold.
-func weight(in []byte) int { return 1 + len(in)/readSize }
-
-// tryReserve reserves n units for a query. It returns false when the client, or all clients together, have too many
-// waiting.
-func (w *pendingQueries) tryReserve(addr netip.Addr, n int) bool {
-	client := clientOf(addr)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queries+n > w.maxQueries || w.clients[client]+n > w.perClient {
-		return false
-	}
-	w.queries += n
-	w.clients[client] += n
-	return true
-}
-
-// free returns units that tryReserve took.
-func (w *pendingQueries) free(addr netip.Addr, n int) {
-	client := clientOf(addr)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queries -= n
-	if w.clients[client] -= n; w.clients[client] == 0 {
-		delete(w.clients, client)
-	}
-}
-
-func (w *pendingQueries) len() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.queries
 }
 
 // start makes the query that h has read wait. The caller has called tryReserve. The query is copied, because the next

@@ -28,8 +28,10 @@ const replyLater = -1
 // client is the sender of a query.
 type client struct {
 	addr      netip.Addr
-	tcp       bool
-	keepalive uint16 // idle timeout to send, in tenths of a second; 0 for none (RFC 7828 §3.1)
+	tcp       bool        // the transport sets no limit to the size of a reply
+	single    bool        // the transport has one reply for each query, so no transfers: DNS over HTTPS
+	keepalive uint16      // idle timeout to send, in tenths of a second; 0 for none (RFC 7828 §3.1)
+	encrypted *Encryption // nil when others can read the messages
 }
 
 // handler turns queries into replies. Each serving goroutine has its own, so it needs no lock. It contains all memory
@@ -45,10 +47,11 @@ type handler struct {
 	limit            int // size of the largest reply, in bytes
 	q                query
 	reply            lookup.Reply
-	verified         bool // the client's cookie proves its address
-	recursionAllowed bool // the client may use the forwarder
-	mustWait         bool // the query must wait for the forwarder or for Peers
-	authentic        bool // the whole reply is the forwarder's, and the forwarder says that it was validated
+	verified         bool  // the client's cookie proves its address
+	recursionAllowed bool  // the client may use the forwarder
+	mustWait         bool  // the query must wait for the forwarder or for Peers
+	rejected         uint8 // RCODE for a signed message that is not accepted; 0: none
+	authentic        bool  // the whole reply is the forwarder's, and the forwarder says that it was validated
 	cookie           [cookieSize]byte
 	name             [dnsname.MaxWire + 1]byte
 	forwards         forwards
@@ -97,7 +100,7 @@ func (h *handler) answer(in, out []byte, from client) int {
 func (h *handler) read(in []byte) bool {
 	q := &h.q
 	q.readHeader(in)
-	h.verified = false
+	h.verified, h.rejected = false, 0
 	whole := q.questions() == 0 || q.questions() == 1 && q.readQuestion(&h.name)
 	whole = whole && q.readRecords()
 	if !whole {
@@ -147,12 +150,12 @@ func (h *handler) decide(whole bool) (ede int) {
 	case q.flags&wire.OpcodeMask != opcodeQuery<<11:
 		return h.otherOpcode(whole)
 	case !whole:
-		return h.fail(wire.RcodeFormErr)
+		return h.reject(wire.RcodeFormErr)
 	case q.edns.present && q.edns.version != 0:
-		return h.fail(wire.RcodeBadVers)
+		return h.reject(wire.RcodeBadVers)
 	case q.edns.present && q.edns.malformed:
 		// With our OPT: a reply without one would mean that we do not know EDNS (RFC 6891 §7).
-		return h.fail(wire.RcodeFormErr)
+		return h.reject(wire.RcodeFormErr)
 	case q.signed:
 		return h.signed()
 	case !q.hasQuestion:
@@ -197,9 +200,9 @@ func (h *handler) otherOpcode(whole bool) int {
 	case h.settings.peers == nil || opcode != opcodeNotify && opcode != opcodeUpdate:
 		return h.fail(wire.RcodeNotImp)
 	case !whole || !h.q.hasQuestion || h.q.edns.present && h.q.edns.malformed:
-		return h.fail(wire.RcodeFormErr) // RFC 2136 §3.1.1: exactly one zone
+		return h.reject(wire.RcodeFormErr) // RFC 2136 §3.1.1: exactly one zone
 	case h.q.edns.present && h.q.edns.version != 0:
-		return h.fail(wire.RcodeBadVers)
+		return h.reject(wire.RcodeBadVers)
 	}
 	return h.deferToPeers()
 }

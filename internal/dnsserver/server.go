@@ -1,16 +1,17 @@
-// Package dnsserver serves DNS over UDP and TCP: sockets, message parsing, EDNS, cookies and limits.
+// Package dnsserver serves DNS over UDP, TCP, TLS, HTTPS and QUIC: sockets, messages, EDNS, cookies and limits.
 //
-// Start with handler.answer in respond.go: it turns one query into one reply. udp.go, udp_linux.go and tcp.go read
-// messages and call it. Package lookup finds the answer in the zones. A query that our zones cannot answer waits in
-// pending.go for a Forwarder (forward.go) or for Peers (peers.go).
+// Start with handler.answer in respond.go: it turns one query into one reply. udp.go, udp_linux.go, tcp.go, https.go
+// and quic.go read messages and call it; open.go begins connections over TLS, and proxy.go those through proxies.
+// Package lookup finds the answer in the zones. A query that our zones cannot answer waits in pending.go for a
+// Forwarder (forward.go) or for Peers (peers.go).
 package dnsserver
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -23,18 +24,23 @@ import (
 
 // Config configures a Server.
 type Config struct {
-	Listen   []string              // addresses with ports; without a host, all addresses of both families
-	Snapshot func() *zone.Snapshot // returns the current zones; when it returns nil, queries get SERVFAIL
-	Stale    StaleFunc             // default: no records are stale
-	Version  string                // answer to version.bind in class CH; default hidden
-	NSID     string                // answer to the NSID option (RFC 5001) and to id.server; default hidden
-	UDPSize  int                   // size of the largest reply over UDP, in bytes
-	RRL      RRLConfig
-	TCP      TCPConfig
-	Forward  Forwarder // resolves names outside our zones; nil: they are REFUSED
-	Peers    Peers     // nil: transfers are REFUSED, TSIG keys are unknown, NOTIFY and UPDATE are NOTIMP
-	Cookies  [16]byte  // secret of DNS cookies; servers behind one address share it; default random
-	Log      *slog.Logger
+	Listen     []string              // addresses for UDP and TCP, with ports; see bind
+	TLS        []string              // addresses for DNS over TLS (RFC 7858)
+	TLSConfig  *tls.Config           // of the addresses in TLS
+	QUIC       []string              // addresses for DNS over QUIC (RFC 9250)
+	QUICConfig *tls.Config           // of the addresses in QUIC
+	Proxies    []netip.Prefix        // networks of proxies, for addresses that begin with proxy://
+	Snapshot   func() *zone.Snapshot // returns the current zones; when it returns nil, queries get SERVFAIL
+	Stale      StaleFunc             // default: no records are stale
+	Version    string                // answer to version.bind in class CH; default hidden
+	NSID       string                // answer to the NSID option (RFC 5001) and to id.server; default hidden
+	UDPSize    int                   // size of the largest reply over UDP, in bytes
+	RRL        RRLConfig
+	TCP        TCPConfig
+	Forward    Forwarder // resolves names outside our zones; nil: they are REFUSED
+	Peers      Peers     // nil: transfers are REFUSED, TSIG keys are unknown, NOTIFY and UPDATE are NOTIMP
+	Cookies    [16]byte  // secret of DNS cookies; servers behind one address share it; default random
+	Log        *slog.Logger
 
 	workers  int  // number of sockets for each address, for tests; default one for each CPU in use
 	portable bool // serve UDP as on systems without recvmmsg; for tests
@@ -62,11 +68,16 @@ type Server struct {
 	cfg       Config
 	settings  *settings
 	udp       []*udpSocket
-	tcp       []*net.TCPListener
+	tcp       []*tcpListener
 	addrs     []netip.AddrPort
+	bound     Bound
 	counters  []*counters
-	tcpCount  [2]*counters // IPv4, IPv6
 	conns     *connTable
+	requests  gate
+	streams   *capacity // of requests over HTTPS and QUIC
+	messages  *capacity // of messages over TCP that are larger than startBuffer and not complete
+	quic      []*quicListener
+	quicConns quicConns
 	timeouts  timeouts
 	workPool  sync.Pool // *tcpWork; pooled, so that idle connections hold none
 	replyPool sync.Pool // *[writeBuffer]byte; pooled, so that a connection with half a message holds none
@@ -91,18 +102,14 @@ const drainTime = 50 * time.Millisecond
 
 // Listen binds every socket, so that the process can drop its privileges before Run.
 func Listen(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), timeouts: defaultTimeouts}
+	s := &Server{cfg: cfg, conns: newConnTable(cfg.TCP), timeouts: defaultTimeouts, streams: newCapacity(maxRequests),
+		messages: newCapacity(maxRequests)}
 	s.workPool.New = newTCPWork
 	s.replyPool.New = func() any { return new([writeBuffer]byte) }
 	s.settings = cfg.settings()
-	for i, family := range []string{"ipv4", "ipv6"} {
-		s.tcpCount[i] = s.newCounters("tcp", family)
-	}
-	for _, address := range cfg.Listen {
-		if err := s.bind(address); err != nil {
-			s.Close()
-			return nil, fmt.Errorf("listen on %s: %w", address, hint(err))
-		}
+	if err := s.bindEach(); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
@@ -137,8 +144,14 @@ func (s *settings) finish() {
 	}
 }
 
-// Addrs returns the bound addresses, with the ports that the system chose for port 0. UDP and TCP use the same ones.
+// Addrs returns the bound addresses for UDP and TCP, with the ports that the system chose for port 0.
 func (s *Server) Addrs() []netip.AddrPort { return s.addrs }
+
+// Bound has the bound addresses as Config has them, with the ports that the system chose for port 0.
+type Bound struct{ Listen, TLS, QUIC []string }
+
+// Bound returns all bound addresses.
+func (s *Server) Bound() Bound { return s.bound }
 
 // Close closes the sockets. It is for a Server that will not run.
 func (s *Server) Close() {
@@ -148,18 +161,25 @@ func (s *Server) Close() {
 	for _, l := range s.tcp {
 		l.Close()
 	}
+	for _, l := range s.quic {
+		l.conn.Close()
+	}
 }
 
 // Run serves until ctx ends. It then answers the messages that had arrived and closes all sockets.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	defer s.settings.finish()
+	defer s.requests.close()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, u := range s.udp {
 		g.Go(func() error { return s.serveUDP(u) })
 	}
 	for _, l := range s.tcp {
 		g.Go(func() error { return s.serveTCP(ctx, l) })
+	}
+	for _, l := range s.quic {
+		g.Go(func() error { return s.serveQUIC(ctx, l) })
 	}
 	g.Go(func() error {
 		<-ctx.Done()
@@ -192,7 +212,7 @@ func (s *Server) newCounters(transport, family string) *counters {
 func (s *Server) serveUDP(u *udpSocket) error {
 	h := &handler{settings: s.settings, count: u.count, limiter: newLimiter(s.cfg.RRL, u.sharedBy)}
 	loop := serveBatches
-	if s.cfg.portable {
+	if u.proxies != nil || s.cfg.portable {
 		loop = servePortable
 	}
 	if err := loop(u, h); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/wire"
@@ -19,6 +20,10 @@ type TCPConfig struct {
 	MaxPerClient int // maximum for one IPv4 address or IPv6 /64; beyond it, new connections are refused
 }
 
+// SendBuffer is the memory of the kernel for replies that a client does not read, in bytes; Linux takes twice as much.
+// Without it, the kernel takes up to 4 MiB for one connection.
+const SendBuffer = 32 << 10
+
 const (
 	lengthSize = 2 // size of the length before each message (RFC 1035 §4.2.2)
 
@@ -29,6 +34,12 @@ const (
 	startBuffer = 4 << 10
 	// writeBuffer holds the replies to pipelined queries until they are sent together, and one more of any size.
 	writeBuffer = 128 << 10
+
+	// transferBuffer replaces SendBuffer for connections with a transfer, so that a distant secondary gets it fast: the
+	// number of transfers has a limit.
+	transferBuffer = 1 << 20
+	// sendTime is how long the kernel keeps replies that a client does not read, also after the connection is closed.
+	sendTime = 10 * time.Second
 
 	// maxPerConn limits the queries of one connection that wait for the forwarder or for Peers. At the limit the server
 	// stops reading the connection.
@@ -62,6 +73,8 @@ func newTCPWork() any { return &tcpWork{in: make([]byte, 0, startBuffer)} }
 // conn is one connection.
 type conn struct {
 	net      *net.TCPConn
+	stream   net.Conn // carries the messages: net, or TLS over it
+	listener *tcpListener
 	server   *Server
 	from     client
 	count    *counters
@@ -70,11 +83,14 @@ type conn struct {
 	slots    chan struct{}  // one element for each query that waits for the forwarder or for Peers; nil without them
 	waiters  sync.WaitGroup // one for each of these queries
 
-	writing sync.Mutex // held while replies are sent
+	sending atomic.Int64 // when the write began that runs now, in nanoseconds of Unix time; 0: none does
+
+	writing sync.Mutex // held while replies are sent; guards grown
+	grown   bool       // the connection has transferBuffer
 }
 
 // serveTCP accepts connections until the listener's deadline, and waits for them to end.
-func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
+func (s *Server) serveTCP(ctx context.Context, l *tcpListener) error {
 	var open sync.WaitGroup
 	for {
 		nc, err := l.AcceptTCP()
@@ -89,7 +105,7 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 			}
 			continue
 		}
-		c := newConn(nc, s)
+		c := newConn(nc, l, s)
 		if !c.admit() {
 			nc.Close()
 			continue
@@ -103,8 +119,8 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) error {
 	return nil
 }
 
-func newConn(nc *net.TCPConn, s *Server) *conn {
-	c := &conn{net: nc, server: s}
+func newConn(nc *net.TCPConn, l *tcpListener, s *Server) *conn {
+	c := &conn{net: nc, stream: nc, listener: l, server: s}
 	if s.cfg.Forward != nil || s.cfg.Peers != nil {
 		c.slots = make(chan struct{}, maxPerConn)
 	}
@@ -118,10 +134,7 @@ func (c *conn) admit() bool {
 		return false
 	}
 	c.from = client{addr: addr.AddrPort().Addr().Unmap().WithZone(""), tcp: true}
-	c.count = c.server.tcpCount[0]
-	if c.from.addr.Is6() {
-		c.count = c.server.tcpCount[1]
-	}
+	c.count = c.listener.countOf(c.from.addr)
 	return c.server.conns.add(c)
 }
 
@@ -138,12 +151,17 @@ func clientOf(addr netip.Addr) netip.Addr {
 // Queries that must be forwarded are answered later, even after the client has closed its sending side.
 func (c *conn) serve() {
 	defer c.server.conns.remove(c)
-	defer c.net.Close()
+	defer func() { c.stream.Close() }()
 	defer c.waiters.Wait()
+	if reason, err := c.open(); err != nil {
+		c.count.drop(reason)
+		c.server.cfg.Log.Debug("connection not opened", "client", c.from.addr, "error", err)
+		return
+	}
 	for {
 		idle := c.server.conns.idle(c, c.server.timeouts.idle)
 		c.from.keepalive = uint16(min(idle/(100*time.Millisecond), 65535))
-		n, err := c.net.Read(c.firstBuf[:])
+		n, err := c.stream.Read(c.firstBuf[:])
 		if n == 0 || err != nil {
 			return
 		}
@@ -163,6 +181,8 @@ func (c *conn) serve() {
 // work answers the received messages, and continues to read until no message is half read.
 func (c *conn) work(w *tcpWork) error {
 	started := time.Time{} // start of the message that is not complete yet
+	held := share{from: c.server.messages, addr: c.from.addr}
+	defer held.release()
 	for {
 		n, err := c.answerAll(w)
 		if err != nil {
@@ -176,9 +196,13 @@ func (c *conn) work(w *tcpWork) error {
 			c.server.conns.wait(c, started.Add(c.server.timeouts.read))
 		}
 		if len(w.in) == cap(w.in) {
-			w.in = append(make([]byte, 0, min(2*cap(w.in), lengthSize+wire.MaxSize)), w.in...)
+			size := min(2*cap(w.in), lengthSize+wire.MaxSize)
+			if err := held.holds(size); err != nil {
+				return err
+			}
+			w.in = append(make([]byte, 0, size), w.in...)
 		}
-		n, err = c.net.Read(w.in[len(w.in):cap(w.in)])
+		n, err = c.stream.Read(w.in[len(w.in):cap(w.in)])
 		if err != nil {
 			return err
 		}
@@ -267,10 +291,20 @@ func (c *conn) flush(w *tcpWork) error {
 // write sends b. Callers hold c.writing. A client that does not take b in time is disconnected, so that the kernel
 // and all goroutines with more replies for it free their memory.
 func (c *conn) write(b []byte) error {
-	c.net.SetWriteDeadline(time.Now().Add(c.server.timeouts.write))
-	_, err := c.net.Write(b)
+	c.beginWrite()
+	defer c.endWrite()
+	_, err := c.stream.Write(b)
 	if err != nil {
 		c.abort()
 	}
+	c.net.SetWriteDeadline(time.Time{}) // TLS also writes while it reads
 	return err
 }
+
+func (c *conn) beginWrite() {
+	now := time.Now()
+	c.net.SetWriteDeadline(now.Add(c.server.timeouts.write))
+	c.server.conns.beginWrite(c, now)
+}
+
+func (c *conn) endWrite() { c.server.conns.endWrite(c) }

@@ -260,7 +260,7 @@ func TestMaxConnsSlowReaders(t *testing.T) {
 		table.busy(c)
 	}
 	if _, ok := add(); ok {
-		t.Error("a connection was taken in place of one that is being answered")
+		t.Error("a busy connection was closed to accept a new one")
 	}
 	slow.state.busySince = time.Now().Add(-time.Minute)
 	last, ok := add()

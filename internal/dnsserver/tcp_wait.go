@@ -3,7 +3,6 @@ package dnsserver
 import (
 	"encoding/binary"
 	"net"
-	"time"
 )
 
 // wait makes the query that w's handler has read wait for the forwarder or for Peers. When too many queries wait
@@ -45,11 +44,22 @@ func (c *conn) reply(compose func(out []byte) int) error {
 // send sends one message. It takes the lock for each message, so other replies can go between the messages of a
 // transfer.
 func (c *conn) send(message []byte) error {
-	var length [lengthSize]byte
-	binary.BigEndian.PutUint16(length[:], uint16(len(message)))
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.net.SetWriteDeadline(time.Now().Add(c.server.timeouts.write))
+	if !c.grown {
+		c.grown = true
+		_ = c.net.SetWriteBuffer(transferBuffer) // a smaller buffer also works
+	}
+	if c.from.encrypted != nil { // one record of TLS for the length and the message
+		buf := c.server.replyPool.Get().(*[writeBuffer]byte)
+		defer c.server.replyPool.Put(buf)
+		binary.BigEndian.PutUint16(buf[:], uint16(len(message)))
+		return c.write(buf[:lengthSize+copy(buf[lengthSize:], message)])
+	}
+	var length [lengthSize]byte
+	binary.BigEndian.PutUint16(length[:], uint16(len(message)))
+	c.beginWrite()
+	defer c.endWrite()
 	_, err := (&net.Buffers{length[:], message}).WriteTo(c.net)
 	if err != nil {
 		c.abort()

@@ -214,7 +214,7 @@ func TestForwardLateReply(t *testing.T) {
 	}
 	defer accepted.Close()
 	accepted.SetReadDeadline(time.Now().Add(patience))
-	c := newConn(accepted, s)
+	c := newConn(accepted, s.tcp[0], s)
 	if err := c.reply(func([]byte) int { return wire.HeaderSize }); err == nil {
 		t.Error("a reply was sent after its time")
 	}

@@ -7,13 +7,11 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const (
-	// readSize is the largest query read over UDP. Queries are far smaller. The kernel cuts off the rest of a larger
-	// one; when that breaks the message, the reply is FORMERR.
-	readSize = 2048
-
 	// sendTimeout is how long to wait for a full send buffer. It empties at the speed of the network card; when it does
 	// not, newer queries matter more.
 	sendTimeout = 20 * time.Millisecond
@@ -39,10 +37,11 @@ func isClientPort(port uint16) bool {
 	return true
 }
 
-// servePortable serves a socket one message at a time, until its read deadline.
+// servePortable serves a socket one message at a time, until its read deadline. With a PROXY header, the reply goes to
+// the proxy, and the client's address is used for everything else: permissions, rate limits and cookies.
 func servePortable(u *udpSocket, h *handler) error {
 	u.send = sendPortable
-	in, out := make([]byte, readSize), make([]byte, h.settings.udpSize)
+	in, out := make([]byte, wire.MaxSize), make([]byte, h.settings.udpSize)
 	control := make([]byte, controlSize)
 	for {
 		n, c, _, from, err := u.conn.ReadMsgUDPAddrPort(in, control)
@@ -55,12 +54,19 @@ func servePortable(u *udpSocket, h *handler) error {
 			}
 			return err
 		}
-		if !isClientPort(from.Port()) {
+		addr, message := from.Addr().Unmap(), in[:n]
+		if u.proxies != nil {
+			var ok bool
+			if addr, message, ok = u.unwrap(message, from); !ok {
+				h.count.drop(dropProxy)
+				continue
+			}
+		} else if !isClientPort(from.Port()) {
 			h.count.drop(dropPort)
 			continue
 		}
 		h.start()
-		size := h.answer(in[:n], out, client{addr: from.Addr().Unmap()})
+		size := h.answer(message, out, client{addr: addr})
 		source := replySource(control[:c])
 		if size == replyLater {
 			size = h.waitUDP(u, source, from)

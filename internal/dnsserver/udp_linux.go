@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nameplane/nameplane/internal/wire"
 )
 
 const reusePort = true
@@ -89,6 +91,26 @@ func transient(err error) bool {
 // batchSize is the largest number of messages in one system call.
 const batchSize = 64
 
+// slotSize is the distance between the read buffers of a batch. Each has room for the largest message: a dynamic
+// update may be that large, and the kernel cuts off what does not fit. Slots begin at different offsets in their pages,
+// so that the first bytes of all messages do not share a few lines of the CPU cache.
+const slotSize = 64<<10 + 128
+
+// largeMessage is the size from which a message takes pages of memory that other messages do not use.
+const largeMessage = 4 << 10
+
+// newSlots returns the read buffers of a batch: 4 MiB of addresses, of which only the pages with messages take memory.
+// They are outside of the Go heap, which would count all of them as used. Huge pages would take memory for all.
+func newSlots() ([]byte, error) {
+	b, err := unix.Mmap(-1, 0, batchSize*slotSize, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // fails where the kernel has no huge pages
+	return b, nil
+}
+
 // mmsghdr is struct mmsghdr of recvmmsg(2).
 type mmsghdr struct {
 	hdr unix.Msghdr
@@ -112,20 +134,22 @@ type batch struct {
 	addrs   [batchSize]unix.RawSockaddrInet6 // the larger of the two address types
 	control [batchSize][controlSize]byte
 	joined  segments
-	buffers []byte // readSize bytes for each query
+	buffers []byte // from newSlots
+	large   bool   // the last call read a large message
 	replies []byte // replySize bytes for each reply
 }
 
 func newBatch(u *udpSocket, replySize int) (*batch, error) {
-	b := &batch{
-		buffers: make([]byte, batchSize*readSize),
-		replies: make([]byte, batchSize*replySize),
+	buffers, err := newSlots()
+	if err != nil {
+		return nil, err
 	}
+	b := &batch{buffers: buffers, replies: make([]byte, batchSize*replySize)}
 	// Method values are created once, because each use would allocate.
 	b.recvFunc, b.sendFunc, b.waitFunc = b.recv, b.send, b.sendOrWait
 	for i := range b.in {
-		b.iovecs[0][i].Base = &b.buffers[i*readSize]
-		b.iovecs[0][i].SetLen(readSize)
+		b.iovecs[0][i].Base = &b.buffers[i*slotSize]
+		b.iovecs[0][i].SetLen(wire.MaxSize)
 		b.iovecs[1][i].Base = &b.replies[i*replySize]
 		b.in[i].hdr.Iov, b.out[i].hdr.Iov = &b.iovecs[0][i], &b.iovecs[1][i]
 		b.in[i].hdr.SetIovlen(1)
@@ -137,11 +161,24 @@ func newBatch(u *udpSocket, replySize int) (*batch, error) {
 			b.in[i].hdr.SetControllen(controlSize)
 		}
 	}
-	var err error
-	if b.raw, err = u.conn.SyscallConn(); err != nil {
+	if b.raw, err = u.conn.SyscallConn(); err == nil {
+		err = b.joined.probe(b.raw)
+	}
+	if err != nil {
+		b.close()
 		return nil, err
 	}
-	return b, b.joined.probe(b.raw)
+	return b, nil
+}
+
+func (b *batch) close() { _ = unix.Munmap(b.buffers) }
+
+// freeLarge returns the pages of large messages to the system, so that a burst of them does not hold memory.
+func (b *batch) freeLarge() {
+	if b.large {
+		b.large = false
+		_ = unix.Madvise(b.buffers, unix.MADV_DONTNEED) // fails for no mapping of ours
+	}
 }
 
 // serveBatches serves a socket until its read deadline. Each step handles all messages that have arrived.
@@ -150,6 +187,7 @@ func serveBatches(u *udpSocket, h *handler) error {
 	if err != nil {
 		return err
 	}
+	defer b.close()
 	u.send = sendNow
 	for {
 		err := b.raw.Read(b.recvFunc)
@@ -168,6 +206,7 @@ func serveBatches(u *udpSocket, h *handler) error {
 		h.start()
 		n := b.answer(h, u)
 		b.flush(u, h)
+		b.freeLarge()
 		h.done(n)
 	}
 }
@@ -196,7 +235,8 @@ func (b *batch) answer(h *handler, u *udpSocket) int {
 		size := 0
 		if ok {
 			at := replies * replySize
-			query := b.buffers[i*readSize : i*readSize+int(in.n)]
+			query := b.buffers[i*slotSize : i*slotSize+int(in.n)]
+			b.large = b.large || len(query) > largeMessage
 			size = h.answer(query, b.replies[at:at+replySize:at+replySize], client{addr: addr})
 		} else {
 			h.count.drop(dropPort)

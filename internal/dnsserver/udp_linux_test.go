@@ -54,3 +54,22 @@ func TestLinkLocalClients(t *testing.T) {
 		t.Errorf("sockaddr = %+v", v4)
 	}
 }
+
+// TestLargeMessagesFreeMemory checks that the memory of large messages is returned, and that of small ones is kept.
+func TestLargeMessagesFreeMemory(t *testing.T) {
+	buffers, err := newSlots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &batch{buffers: buffers}
+	defer b.close()
+	last := len(b.buffers) - 1
+	b.buffers[last] = 1
+	if b.freeLarge(); b.buffers[last] != 1 {
+		t.Error("the memory was returned without a large message")
+	}
+	b.large = true
+	if b.freeLarge(); b.buffers[last] != 0 || b.large { // a freed page is read as zeros
+		t.Error("the memory of a large message is kept")
+	}
+}

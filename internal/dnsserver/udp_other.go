@@ -14,6 +14,9 @@ const reusePort = false
 
 func controlUDP(syscall.RawConn, netip.Addr, bool) error { return nil }
 
+// controlTCP sets no options: other systems do not have all of those that Linux has.
+func controlTCP(string, string, syscall.RawConn) error { return nil }
+
 func serveBatches(u *udpSocket, h *handler) error { return servePortable(u, h) }
 
 // replySource returns nil: a reply from a socket of all addresses leaves from the address that the route chooses.

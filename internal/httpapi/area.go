@@ -23,13 +23,15 @@ type ErrorWriter func(w http.ResponseWriter, r *http.Request, status int, messag
 // projects is the area of every path that is in no other area.
 var projects = Area{Prefix: "/", Roles: []string{access.RoleReader}, Error: Error}
 
-// ManagementAreas returns the areas of the listener with all management APIs. Besides projects these are the APIs of
-// the platform, the metrics, and the path on which any token may ask about itself. Metrics describe the data and the
-// clients of all projects, so no role of a project may read them.
+// ManagementAreas returns the areas of the listener that has all management APIs: projects, platforms, metrics, and the
+// path on which any token may read its own data. Metrics describe the data and the clients of all projects, so no role
+// of a project may read them.
 func ManagementAreas() []Area {
 	any := []string{access.RoleReader, access.RolePlatform, access.RoleApp, access.RoleMetrics}
 	areas := []Area{{Prefix: loginPath, Roles: any, Error: Error},
-		{Prefix: "/metrics", Roles: []string{access.RoleMetrics}, Error: Error}}
+		{Prefix: "/metrics", Roles: []string{access.RoleMetrics}, Error: Error},
+		{Prefix: PowerDNSPath, Roles: projects.Roles, Error: PowerDNSError},
+		{Prefix: PowerDNSPath + "/", Roles: projects.Roles, Error: PowerDNSError}}
 	for _, p := range PlatformPaths {
 		areas = append(areas, Area{Prefix: p, Roles: []string{access.RolePlatform}, Error: Problem})
 	}
@@ -42,6 +44,9 @@ var PlatformPaths = []string{"/mep/config", "/mep/config/", "/mepcfg/", "/mep/me
 
 // ServerManagementPath is the path below which a MEC platform manages the records of the DNS server.
 const ServerManagementPath = "/mep/dns_server_mgmt/v1/"
+
+// PowerDNSPath is the path of the API that has the form of PowerDNS.
+const PowerDNSPath = "/api"
 
 // PlatformAreas returns the areas of a listener for platforms only.
 func PlatformAreas() []Area {

@@ -65,6 +65,14 @@ func Problem(w http.ResponseWriter, r *http.Request, status int, detail string) 
 		problemBody{"about:blank", http.StatusText(status), status, detail, r.URL.EscapedPath()})
 }
 
+// PowerDNSError writes an error in the form of the PowerDNS API. The word for 401 is the one of PowerDNS.
+func PowerDNSError(w http.ResponseWriter, _ *http.Request, status int, message string) {
+	if status == http.StatusUnauthorized {
+		message = http.StatusText(status)
+	}
+	JSON(w, status, map[string]string{"error": message})
+}
+
 // JSON writes a value as JSON.
 func JSON(w http.ResponseWriter, status int, v any) { write(w, "application/json", status, v) }
 

@@ -23,7 +23,10 @@ type exchange struct {
 	bytes   int64
 	control *http.ResponseController
 	until   time.Time // the deadline for writes
+	rate    int64     // the bytes per second that the client must read; 0: see stall
 	memory  memory
+	turns   *turns
+	turn    func() // ends the turn of a read; nil: it has none
 }
 
 // exchangeKey is the key of the exchange in the context of its request.
@@ -48,6 +51,7 @@ func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= 200 {
 		x.status = status
 	}
+	x.endTurn()
 	x.extendWrite()
 	x.ResponseWriter.WriteHeader(status)
 }
@@ -79,11 +83,31 @@ func (x *exchange) Write(b []byte) (n int, err error) {
 // httptest.ResponseRecorder does not support deadlines; the error is ignored.
 func (x *exchange) extendWrite() {
 	until := time.Now().Add(stall)
+	if x.rate > 0 {
+		until = earlier(until, x.start.Add(stall+timeFor(x.bytes, x.rate)))
+	}
 	if until.Sub(x.until) < stall/16 {
 		return
 	}
 	x.until = until
 	_ = x.control.SetWriteDeadline(until)
+}
+
+// ReadAtLeast disconnects the client of the request of ctx when it reads the reply with less than rate bytes a second,
+// on average from the start of the request. The first seconds, stall, do not count. It is for replies that hold a
+// resource while they are sent.
+func ReadAtLeast(ctx context.Context, rate int64) { exchangeOf(ctx).rate = rate }
+
+// timeFor returns how long n bytes take at a rate in bytes per second.
+func timeFor(n, rate int64) time.Duration {
+	return time.Duration(float64(n) / float64(rate) * float64(time.Second))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // finish extends the deadline for what net/http sends after the handler: the header of an empty reply, or the last
@@ -92,6 +116,7 @@ func (x *exchange) finish() {
 	if x.status == 0 {
 		x.status = http.StatusOK
 	}
+	x.endTurn()
 	x.extendWrite()
 	x.memory.body.end()
 	x.memory.reply.end()
@@ -173,11 +198,8 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) extend() {
-	earned := time.Duration(float64(b.bytes) / bodyRate * float64(time.Second))
-	until := b.start.Add(stall + earned)
-	if pause := time.Now().Add(stall); pause.Before(until) {
-		until = pause // a fast beginning does not allow a long pause later
-	}
+	// A fast beginning does not allow a long pause later.
+	until := earlier(time.Now().Add(stall), b.start.Add(stall+timeFor(b.bytes, bodyRate)))
 	_ = b.control.SetReadDeadline(until)
 }
 

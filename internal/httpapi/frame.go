@@ -47,7 +47,7 @@ type Frame struct {
 
 // public lists the paths that everybody may read. They show that the server exists and how to log in, but no data.
 // /metrics is not among them: it describes the data and the clients, and Prometheus can send a token.
-var public = []string{"/", "/v3", "/v3/", healthPath, "/readyz", "/openapi.json"}
+var public = []string{"/", DNSPath, DNSPath + "/", "/v3", "/v3/", healthPath, "/readyz", "/openapi.json"}
 
 const healthPath = "/healthz"
 
@@ -61,7 +61,8 @@ func (f Frame) Wrap(apis http.Handler) http.Handler {
 		f.Identify = ByToken(f.Access)
 	}
 	f.Listener = cmp.Or(f.Listener, "http")
-	fr := &frame{Frame: f, apis: apis, public: map[string]bool{}, host: hostOf(f.PublicURL)}
+	fr := &frame{Frame: f, apis: apis, turns: newTurns(), public: map[string]bool{},
+		host: hostOf(f.PublicURL)}
 	open := public
 	if f.NoLogin {
 		open = []string{healthPath}
@@ -75,6 +76,7 @@ func (f Frame) Wrap(apis http.Handler) http.Handler {
 type frame struct {
 	Frame
 	apis   http.Handler
+	turns  *turns
 	public map[string]bool
 	host   string // the host of PublicURL
 }
@@ -83,7 +85,7 @@ type frame struct {
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := f.begin(w, r)
 	defer f.end(x)
-	if f.admit(x) {
+	if f.admit(x) && f.inTurn(x) {
 		f.apis.ServeHTTP(x, x.req)
 	}
 }
@@ -91,7 +93,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin gives the request an id. It ignores an id from the client: the client could forge entries of the log with it.
 func (f *frame) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{ResponseWriter: w, start: time.Now(), id: "req-" + uuid.NewString(), area: f.areaOf(r.URL.Path),
-		memory: memory{budget: f.Limits.Budget}}
+		memory: memory{budget: f.Limits.Budget}, turns: f.turns}
 	x.req = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	x.control = http.NewResponseController(w)
 	h := w.Header()
@@ -172,6 +174,9 @@ func tokenOf(r *http.Request) string {
 	if t := r.Header.Get("X-Auth-Token"); t != "" {
 		return t
 	}
+	if t := r.Header.Get("X-Api-Key"); t != "" && strings.HasPrefix(r.URL.Path+"/", PowerDNSPath+"/") {
+		return t // clients of PowerDNS have no other header
+	}
 	scheme, t, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(t)
@@ -215,7 +220,7 @@ func (f *frame) log(x *exchange, took time.Duration) {
 		slog.String("path", x.req.URL.Path),
 		slog.Int("status", x.status), slog.String("who", x.caller.Who), slog.String("id", x.caller.ID),
 		slog.String("project", x.caller.Project), slog.String("from", x.req.RemoteAddr), slog.String("request_id", x.id),
-		slog.Duration("took", took), slog.Int64("octets", x.bytes), slog.String("listener", f.Listener))
+		slog.Duration("took", took), slog.Int64("bytes", x.bytes), slog.String("listener", f.Listener))
 }
 
 func changes(method string) bool {

@@ -76,7 +76,9 @@ func (r rig) do(method, target, body string, header ...string) *httptest.Respons
 }
 
 func TestAuthentication(t *testing.T) {
-	r := newRig(t, func(f *httpapi.Frame) { f.Public = []string{"/ui/app.js"} })
+	r := newRig(t, func(f *httpapi.Frame) {
+		f.Public, f.Areas = []string{"/ui/app.js"}, httpapi.ManagementAreas()
+	})
 	revoked, id := r.Token(t, "old", "admin", "member")
 	if err := r.Access.RevokeToken(t.Context(), accesstest.Actor, id); err != nil {
 		t.Fatal(err)
@@ -91,6 +93,11 @@ func TestAuthentication(t *testing.T) {
 		{"no token", "GET", "/v2/x", nil, 401, `"title":"Unauthorized"`},
 		{"X-Auth-Token", "GET", "/v2/x", []string{"X-Auth-Token", r.Admin}, 200, `"admin":true`},
 		{"Bearer", "GET", "/v2/x", []string{"Authorization", "bearer " + reader}, 200, `"who":"token look"`},
+		{"key of a PowerDNS client", "GET", "/api/v1", []string{"X-API-Key", r.Admin}, 404, ""},
+		{"no such key", "GET", "/api/v1", []string{"X-API-Key", "np_x"}, 401, `{"error":"Unauthorized"}`},
+		{"no key", "GET", "/api", nil, 401, `{"error":"Unauthorized"}`},
+		{"the key elsewhere", "GET", "/v2/x", []string{"X-API-Key", r.Admin}, 401, ""},
+		{"the key beside its path", "GET", "/apis", []string{"X-API-Key", r.Admin}, 401, ""},
 		{"Basic is not taken", "GET", "/v2/x", []string{"Authorization", "Basic " + r.Admin}, 401, ""},
 		{"revoked", "GET", "/v2/x", []string{"X-Auth-Token", revoked}, 401, ""},
 		{"rubbish", "GET", "/v2/x", []string{"X-Auth-Token", "np_x"}, 401, ""},
@@ -101,7 +108,7 @@ func TestAuthentication(t *testing.T) {
 		{"not below it", "GET", "/ui/app.js/x", nil, 401, ""},
 		{"nor in disguise", "GET", "/ui/%2e%2e/v2/x", nil, 401, ""},
 		{"metrics need a token", "GET", "/metrics", nil, 401, ""},
-		{"unknown path tells nothing", "GET", "/nowhere", nil, 401, ""},
+		{"an unknown path reveals nothing", "GET", "/nowhere", nil, 401, ""},
 		{"unknown path with a token", "GET", "/nowhere", []string{"X-Auth-Token", r.Admin}, 404, ""},
 		{"preflight", "OPTIONS", "/v2/x", []string{"Origin", "https://evil.test"}, 401, ""},
 	}

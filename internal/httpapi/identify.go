@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/nameplane/nameplane/internal/access"
 )
@@ -26,9 +28,39 @@ func ByToken(a *access.Access) Identify {
 		if text == "" {
 			return Caller{}, errNobody
 		}
-		p, err := a.Authenticate(text)
-		return CallerFor(p), err
+		return callerWith(a, text)
 	}
+}
+
+// ByTokenOrFile identifies callers by their token, which may also be the password of basic authentication: the only
+// credentials that external-dns can send are those in its URL. A request without credentials has the token in the file,
+// unless file is empty. The file is read for each request, so that a new token takes effect at once.
+func ByTokenOrFile(a *access.Access, file string) Identify {
+	return func(r *http.Request) (Caller, error) {
+		text := tokenOf(r)
+		if text != "" {
+			return callerWith(a, text)
+		}
+		if err := checkSameSite(r); err != nil {
+			return Caller{}, err
+		}
+		if _, password, ok := r.BasicAuth(); ok {
+			return callerWith(a, password)
+		}
+		if file == "" || r.Header.Get("Authorization") != "" {
+			return Caller{}, errNobody
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return Caller{}, err
+		}
+		return callerWith(a, strings.TrimSpace(string(b)))
+	}
+}
+
+func callerWith(a *access.Access, token string) (Caller, error) {
+	p, err := a.Authenticate(token)
+	return CallerFor(p), err
 }
 
 // ByTokenOrJWT identifies callers by their token, and applications also by a JWT of one of the issuers.

@@ -13,17 +13,28 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/nameplane/nameplane/internal/certs"
 )
 
 // ListenConfig configures a listener.
 type ListenConfig struct {
-	Name string // the name of the listener in the configuration, for errors; default http
-	Addr string // IP:PORT or localhost:PORT
-	TLS  TLSFiles
+	Name string      // the name of the listener in the configuration, for errors; default http
+	Addr string      // IP:PORT or localhost:PORT
+	TLS  certs.Files // with ClientCA, clients need a certificate of this CA in addition to their token
+
+	// HTTP2 also serves HTTP/2, for handlers that set deadlines of their own.
+	HTTP2 bool
 
 	// MaxConns bounds the connections; default 1024. Connections take memory, and a client needs only a few. One client
 	// may have a quarter of them, unless it is on this machine.
 	MaxConns int
+
+	MaxPerClient int // default: a quarter of MaxConns
+
+	// SendBuffer is the memory of the kernel for a reply that the client has not read, in bytes; default 128 KiB. Without
+	// a bound Linux gives up to 4 MiB to each connection, and they count against the memory limit of the process.
+	SendBuffer int
 
 	Log *slog.Logger
 }
@@ -32,7 +43,7 @@ type ListenConfig struct {
 type Server struct {
 	listener net.Listener
 	http     *http.Server
-	certs    *certs // nil without TLS
+	certs    *certs.Set // nil without TLS
 }
 
 // Times and sizes of a connection. Reading and writing of bodies has deadlines of its own, which depend on the progress
@@ -42,6 +53,9 @@ const (
 	idleTime     = 2 * time.Minute
 	shutdownTime = 10 * time.Second
 	headBytes    = 64 << 10 // tokens of OpenStack services can have 8 KiB
+
+	maxStreams  = 64        // requests at a time on one connection of HTTP/2
+	streamBytes = 128 << 10 // received and not yet read, for one connection of HTTP/2
 )
 
 // Listen binds the address. It refuses to listen without TLS on an address that is not loopback: others could read the
@@ -55,34 +69,47 @@ func Listen(c ListenConfig, h http.Handler) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{}
-	if c.TLS.enabled() {
-		if s.certs, err = newCerts(c.TLS); err != nil {
-			return nil, fmt.Errorf("%s.tls: %w", c.Name, err)
+	if c.TLS.Enabled() {
+		base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: c.protocols(),
+			ClientAuth: tls.RequireAndVerifyClientCert}
+		if s.certs, err = certs.Open(c.TLS, base); err != nil {
+			return nil, fmt.Errorf("certificate of %s: %w", c.Name, err)
 		}
 	} else if !addr.Addr().Unmap().IsLoopback() {
 		return nil, fmt.Errorf("refusing to serve %[2]s on %[1]s without TLS, because tokens would cross the network in the "+
-			"clear: give a certificate (%[2]s.tls.cert and %[2]s.tls.key in the configuration), or listen on 127.0.0.1 and put "+
+			"clear: give a certificate (http.tls.cert and http.tls.key in the configuration), or listen on 127.0.0.1 and put "+
 			"a TLS proxy in front", c.Addr, c.Name)
 	}
 	l, err := net.Listen("tcp", addr.String())
 	if err != nil {
 		return nil, fmt.Errorf("%s.listen: %w", c.Name, err)
 	}
-	s.listener = netutil.LimitListener(newClientListener(l, c.MaxConns/4), c.MaxConns)
+	limited := newClientListener(l, cmp.Or(c.MaxPerClient, c.MaxConns/4), cmp.Or(c.SendBuffer, 128<<10))
+	s.listener = netutil.LimitListener(limited, c.MaxConns)
 	if s.certs != nil {
-		s.listener = tls.NewListener(s.listener, s.certs.config())
+		s.listener = tls.NewListener(s.listener, s.certs.Config())
 	}
 	s.http = &http.Server{Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), Protocols: new(http.Protocols)}
 	if s.certs != nil {
 		s.http.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, certKey{}, s.certs.now.Load().Certificates[0].Leaf)
+			return context.WithValue(ctx, certKey{}, s.certs.Leaf())
 		}
 	}
-	// HTTP/1 only: clients gain nothing from the streams of HTTP/2, and the deadlines of bodies need one connection for
-	// each request.
 	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(c.HTTP2)
+	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: streamBytes,
+		MaxReceiveBufferPerStream: streamBytes}
 	return s, nil
+}
+
+// protocols returns the protocols that a TLS client can select. The APIs have HTTP/1 only: their clients gain nothing
+// from the streams of HTTP/2, and the deadlines of bodies need one connection for each request.
+func (c *ListenConfig) protocols() []string {
+	if c.HTTP2 {
+		return []string{"h2", "http/1.1"}
+	}
+	return []string{"http/1.1"}
 }
 
 // listenAddr parses an address without a DNS lookup: the resolver may be this server.
@@ -113,11 +140,7 @@ func (s *Server) Prepare() (apply func(), err error) {
 	if s.certs == nil {
 		return func() {}, nil
 	}
-	t, err := s.certs.read()
-	if err != nil {
-		return nil, err
-	}
-	return func() { s.certs.now.Store(t) }, nil
+	return s.certs.Prepare()
 }
 
 // Close stops listening. Call it only for a server that does not Run.

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/certs"
 	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
@@ -32,7 +33,7 @@ func TestLoopbackRule(t *testing.T) {
 		{"0.0.0.0:0", "without TLS"},
 		{":0", "without TLS"},
 		{"[::]:0", "without TLS"},
-		{"192.0.2.1:8053", "apps.tls.cert"},
+		{"192.0.2.1:8053", "apps"},
 		{"example.org:80", "IP:PORT"},
 		{"8053", "IP:PORT"},
 	}
@@ -102,7 +103,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	cancel()
 	release <- true
 	if got := <-answer; got != "done" {
-		t.Errorf("the request under way got %q", got)
+		t.Errorf("the request in flight got %q", got)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v", err)
@@ -110,7 +111,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 }
 
 // pair writes a self-signed certificate for 127.0.0.1 and its key to dir.
-func pair(t *testing.T, dir, name string) (files httpapi.TLSFiles, cert tls.Certificate) {
+func pair(t *testing.T, dir, name string) (files certs.Files, cert tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -129,7 +130,7 @@ func pair(t *testing.T, dir, name string) (files httpapi.TLSFiles, cert tls.Cert
 	}
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-	files = httpapi.TLSFiles{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	files = certs.Files{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	if err := errors.Join(os.WriteFile(files.Cert, certPEM, 0o600), os.WriteFile(files.Key, keyPEM, 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,13 @@ import (
 type clientListener struct {
 	net.Listener
 	share int
+	send  int // see ListenConfig.SendBuffer
 	conns Shares[netip.Prefix]
 }
 
-func newClientListener(l net.Listener, share int) *clientListener {
-	return &clientListener{Listener: l, share: max(1, share), conns: Shares[netip.Prefix]{Max: math.MaxInt}}
+func newClientListener(l net.Listener, share, send int) *clientListener {
+	return &clientListener{Listener: l, share: max(1, share), send: send, conns: Shares[netip.Prefix]{Max: math.MaxInt}}
 }
-
-// sendBuffer is the memory of the kernel for a reply that the client has not read. Without this bound Linux gives up to
-// 4 MiB to each connection, and they count against the memory limit of the process.
-const sendBuffer = 128 << 10
 
 // Accept waits for a connection of a client that has not used up its share.
 func (l *clientListener) Accept() (net.Conn, error) {
@@ -31,7 +28,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if t, ok := c.(*net.TCPConn); ok {
-			_ = t.SetWriteBuffer(sendBuffer) // on an error the kernel's size is used
+			_ = t.SetWriteBuffer(l.send) // on an error the kernel's size is used
 		}
 		client, counted := clientOf(c.RemoteAddr())
 		if !counted {

@@ -37,7 +37,7 @@ func TestClientShare(t *testing.T) {
 	fake := &fakeListener{from: []string{"192.0.2.1:1", "192.0.2.1:2", "[::ffff:192.0.2.1]:3", "192.0.2.2:1",
 		"127.0.0.1:1",
 		"127.0.0.1:2", "127.0.0.1:3", "[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::3]:1", "[2001:db8:0:1::1]:1"}}
-	l := newClientListener(fake, 2)
+	l := newClientListener(fake, 2, 1<<10)
 	var got []string
 	var first net.Conn
 	for {

@@ -109,9 +109,10 @@ func (s *Service) Watch(app string, after uint64) *Watcher {
 	return w
 }
 
-// Bounds on the rows that one call reads: while a read transaction is open, the store cannot reuse free pages.
+// Bounds on the rows that one call reads: while a read transaction is open, the store cannot reuse free pages. The
+// events of one call are also what a stream holds in memory for a client that does not read: about 40 KB.
 const (
-	watchEvents = 256
+	watchEvents = 64
 	watchRows   = 2048
 )
 

@@ -18,49 +18,43 @@ type ZoneRecords struct {
 	Records int
 }
 
-// Zones lists the overlay zones that have records of the platform.
-func (s *Service) Zones() ([]ZoneRecords, error) { return publish.Read(s.pub, readZones) }
+// EachZone calls fn for each overlay zone that has records of the platform. An error of fn ends the walk.
+func (s *Service) EachZone(fn func(ZoneRecords) error) error {
+	return s.pub.View(func(v store.View) error { return eachZone(v, fn) })
+}
 
-func readZones(v store.View) ([]ZoneRecords, error) {
-	zones := []ZoneRecords{}
-	err := store.EachOf(v, store.KindMECZone, "", func(id string, count int) (bool, error) {
+func eachZone(v store.View, fn func(ZoneRecords) error) error {
+	return store.EachOf(v, store.KindMECZone, "", func(id string, count int) (bool, error) {
 		n, err := dnsname.Parse(id)
-		zones = append(zones, ZoneRecords{n, count})
-		return true, err
+		if err == nil {
+			err = fn(ZoneRecords{n, count})
+		}
+		return err == nil, err
 	})
-	return zones, err
 }
 
 // inZones calls fn for a zone, or for each zone with records when zoneName is the zero Name.
 func inZones(v store.View, zoneName dnsname.Name, fn func(dnsname.Name) error) error {
-	zones := []ZoneRecords{{Name: zoneName}}
-	if zoneName.IsZero() {
-		var err error
-		if zones, err = readZones(v); err != nil {
-			return err
-		}
+	if !zoneName.IsZero() {
+		return fn(zoneName)
 	}
-	for _, z := range zones {
-		if err := fn(z.Name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachZone(v, func(z ZoneRecords) error { return fn(z.Name) })
 }
 
-// Records lists the platform's records in a zone, or in all zones when zoneName is the zero Name.
-func (s *Service) Records(zoneName dnsname.Name) ([]Record, error) {
-	records := []Record{}
-	err := s.pub.View(func(v store.View) error {
+// EachRecord calls fn for the platform's records in a zone, or in all zones when zoneName is the zero Name. An error of
+// fn ends the walk.
+func (s *Service) EachRecord(zoneName dnsname.Name, fn func(Record) error) error {
+	return s.pub.View(func(v store.View) error {
 		return inZones(v, zoneName, func(z dnsname.Name) error {
 			return store.EachOf(v, kindRecords(z), "", func(id string, row recordRow) (bool, error) {
 				n, t, err := parseRecordID(id)
-				records = append(records, row.record(z, n, t))
+				if err == nil {
+					err = fn(row.record(z, n, t))
+				}
 				return err == nil, err
 			})
 		})
 	})
-	return records, err
 }
 
 func parseRecordID(id string) (dnsname.Name, rr.Type, error) {

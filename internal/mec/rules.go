@@ -33,6 +33,18 @@ func (s *Service) Apps(after string, limit int) ([]App, error) {
 	return apps, err
 }
 
+// App returns an application. An unknown one has no rules and no subscriptions.
+func (s *Service) App(id string) (App, error) {
+	return publish.Read(s.pub, func(v store.View) (App, error) {
+		var a appRow
+		err := v.Object(store.KindMECApp, id, &a)
+		if errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+		return App{id, a.Name, a.Rules, a.Subscriptions}, err
+	})
+}
+
 // Rules lists the rules of an application in the order of their ids. An unknown application has none.
 func (s *Service) Rules(app string) ([]Rule, error) {
 	return publish.Read(s.pub, func(v store.View) ([]Rule, error) { return readRules(v, app) })

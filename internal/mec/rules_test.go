@@ -170,10 +170,10 @@ func TestTwoApplications(t *testing.T) {
 	c := wantConflict(t, err)
 	if text := err.Error(); strings.Contains(text, "app1") || strings.Contains(text, "r1") ||
 		!strings.Contains(text, "another application") {
-		t.Errorf("the conflict tells an application of others: %s", text)
+		t.Errorf("the conflict shows another application to an application: %s", text)
 	}
 	if !strings.Contains(c.Detail(), "app1") {
-		t.Errorf("the conflict does not tell the platform who: %s", c.Detail())
+		t.Errorf("the conflict does not name the owner to the platform: %s", c.Detail())
 	}
 	if a, ok := g.app("app3"); ok {
 		t.Errorf("the refused rule left an application: %+v", a)

@@ -39,7 +39,7 @@ func WarnSilenced(pub *publish.Publisher, log *slog.Logger, changes []store.Chan
 				continue // silencedBy of the rules still shows it
 			}
 			log.Warn("a zone silences rules of edge applications", "zone", set.After.Name.String(), "names", names,
-				"who", c.Actor.Who, "door", c.Actor.API, "request_id", c.Actor.RequestID)
+				"who", c.Actor.Who, "api", c.Actor.API, "request_id", c.Actor.RequestID)
 		}
 	}
 }

@@ -116,7 +116,8 @@ func TestStoreRefusesToBegin(t *testing.T) {
 	})
 }
 
-// openHeld returns a publisher with a zone that has one address.
+// openHeld returns a publisher with a zone that has one address. It must run in a bubble: it waits until the committer
+// has searched for journals of deleted zones, because that work is an Update of its own.
 func openHeld(t *testing.T) (*heldStore, *publish.Publisher, zone.Zone) {
 	t.Helper()
 	st, err := boltstore.Open(filepath.Join(t.TempDir(), "db"), boltstore.Options{})
@@ -143,5 +144,6 @@ func openHeld(t *testing.T) (*heldStore, *publish.Publisher, zone.Zone) {
 	if err := commit(t, p, func(tx *publish.Tx) error { _, err := tx.CreateSet(www); return err }); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
 	return h, p, z
 }

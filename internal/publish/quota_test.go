@@ -98,6 +98,52 @@ func TestQuotas(t *testing.T) {
 	wantQuota(t, "after a restart", put(set(t, z.ID, "y.a.test.", "A", 0, "192.0.2.1")), "zone_records")
 }
 
+// TestRecordSetQuota checks that a set which is larger than its quota can get another TTL, by a change or by deletion
+// and creation in one edit.
+func TestRecordSetQuota(t *testing.T) {
+	q := publish.Quotas{Zones: 1, ZoneRecordsets: -1, ZoneRecords: -1, RecordsetRecords: 3, APIExportSize: -1}
+	p := open(t, publish.Options{Quotas: q})
+	z, err := create(t, p, "p", "a.test.", zone.Primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := set(t, z.ID, "w.a.test.", "A", 60, "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")
+	wantQuota(t, "a set of 4", commit(t, p, func(tx *publish.Tx) error { _, err := tx.CreateSet(large); return err }),
+		"recordset_records")
+	if err := commit(t, p, func(tx *publish.Tx) error {
+		tx.LiftRecordQuotas()
+		_, err := tx.CreateSet(large)
+		return err
+	}); err != nil {
+		t.Errorf("a set of an administrator: %v", err)
+	}
+	wantQuota(t, "a second zone of an administrator", commit(t, p, func(tx *publish.Tx) error {
+		tx.LiftRecordQuotas()
+		_, err := tx.CreateZone(zone.Zone{Name: dnsname.MustParse("b.test."), Project: "p", Kind: zone.Primary, TTL: 60},
+			apexSets(t, "b.test.")...)
+		return err
+	}), "zones")
+	again := func(s zone.RecordSet) error {
+		return commit(t, p, func(tx *publish.Tx) error {
+			if err := tx.DeleteSet(z.ID, s.Name, s.Type); err != nil {
+				return err
+			}
+			_, err := tx.CreateSet(s)
+			return err
+		})
+	}
+	large.TTL = new(uint32(300))
+	if err := commit(t, p, func(tx *publish.Tx) error { _, err := tx.UpdateSet(large); return err }); err != nil {
+		t.Errorf("another TTL: %v", err)
+	}
+	large.TTL = new(uint32(600))
+	if err := again(large); err != nil {
+		t.Errorf("another TTL by deletion and creation: %v", err)
+	}
+	wantQuota(t, "one record more", again(set(t, z.ID, "w.a.test.", "A", 60, "192.0.2.1", "192.0.2.2", "192.0.2.3",
+		"192.0.2.4", "192.0.2.5")), "recordset_records")
+}
+
 // TestZonesQuota counts zones that are created, deleted and transferred, in one edit or several, and when a group
 // fails.
 func TestZonesQuota(t *testing.T) {

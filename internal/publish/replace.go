@@ -175,7 +175,7 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 		return nil
 	}
 	next := *was
-	next.TTL, next.Data = s.TTL, s.Data
+	next.TTL, next.Data, next.Sent = s.TTL, s.Data, zone.MatchSent(s.Data, was.Sent)
 	if next.Hidden = s.Hidden; was.Hidden != s.Hidden { // the set changes between derived and owned by the user
 		next.Managed = s.Managed
 	}
@@ -190,7 +190,11 @@ func (tx *Tx) replaceSet(e *zoneEdit, was, s *zone.RecordSet) error {
 func (e *zoneEdit) bulkChange(before, after *zone.RecordSet, limit int) {
 	e.tally(before, -1)
 	e.tally(after, +1)
-	e.noteLargest(before, after)
+	had := 0
+	if before != nil {
+		had = len(before.Data)
+	}
+	e.noteLargest(had, after)
 	e.unseenWhole = e.derives
 	if e.count+len(e.sets) < limit {
 		e.note(store.SetChange{Before: before, After: after})

@@ -26,9 +26,11 @@ type Tx struct {
 	actor  store.Actor
 	now    time.Time
 	note   string
-	lifted bool   // quotas do not apply
 	group  uint64 // number of the group
 	commit uint64 // number in the commit log; 0 until it is needed
+
+	lifted      bool // quotas of records do not apply
+	liftedZones bool // the quota of zones does not apply
 
 	zones   map[uuid.UUID]*zoneEdit
 	order   []*zoneEdit // in the order in which the edit first touched them
@@ -52,6 +54,8 @@ type zoneEdit struct {
 	served  []rr.Set              // sets that change in answers; a set without data is removed
 	count   int                   // number of changed sets that are not in sets
 	largest int                   // number of records of the largest set that got more records
+	dropped map[store.SetRef]int  // number of records of the sets that the edit has deleted
+	serial  *uint32               // serial that the caller has set; nil: the next one
 	row     int                   // size of the change in the journal; 0 until it is written
 
 	unseen       []store.SetChange // changes that Derive has not seen yet; empty without Derive
@@ -201,6 +205,11 @@ func (tx *Tx) UpdateZone(z zone.Zone) (zone.Zone, error) {
 			return z, err
 		}
 	}
+	if next.Pool != e.zone.Pool {
+		if err := tx.edit.MovePool(e.zone, next.Pool); err != nil {
+			return z, err
+		}
+	}
 	next.Version++
 	next.Updated = tx.now
 	e.zone, e.touched = next, true
@@ -215,6 +224,16 @@ func sameZone(a, b zone.Zone) bool {
 
 func equalPtr[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
+}
+
+// SetSerial sets the serial that a zone has after this edit, if the edit changes what is served. It must be larger than
+// the current one (RFC 1982). It is for clients that write the whole SOA; other edits use the next serial.
+func (tx *Tx) SetSerial(id uuid.UUID, serial uint32) error {
+	e, err := tx.zone(id)
+	if err == nil {
+		e.serial = &serial
+	}
+	return err
 }
 
 // DeleteZone removes a zone with its record sets and its history.
@@ -239,9 +258,8 @@ func (tx *Tx) DeleteZone(id uuid.UUID) error {
 	if err := tx.dropJournal(id); err != nil {
 		return err
 	}
-	if e.zone.Kind == zone.Secondary {
-		err := tx.DeleteObject(store.KindSecondary, id.String())
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+	for _, kind := range []store.Kind{store.KindSecondary, store.KindPowerDNS} {
+		if err := tx.DeleteObject(kind, id.String()); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}
@@ -263,6 +281,7 @@ func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	}
 	s.Created, s.Updated, s.Version = tx.now, time.Time{}, 1
 	s.Data = rr.Normal(s.Type, s.Data)
+	s.Sent = zone.MatchSent(s.Data, s.Sent)
 	if err := tx.edit.NewSetID(&s); err != nil {
 		return s, err
 	}
@@ -270,7 +289,8 @@ func (tx *Tx) CreateSet(s zone.RecordSet) (zone.RecordSet, error) {
 }
 
 // UpdateSet changes the TTL, data, description and managed mark of the record set with the zone, name and type of s.
-// Equal values are not a change.
+// Equal values are not a change. When s.Sent is nil, the records keep the texts that they have; an empty s.Sent gives
+// them their canonical texts.
 func (tx *Tx) UpdateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	e, err := tx.zone(s.Zone)
 	if err != nil {
@@ -283,9 +303,13 @@ func (tx *Tx) UpdateSet(s zone.RecordSet) (zone.RecordSet, error) {
 	next := was
 	next.TTL, next.Description, next.Managed, next.Hidden = s.TTL, s.Description, s.Managed, s.Hidden
 	next.Data = rr.Normal(s.Type, s.Data)
+	if s.Sent != nil {
+		next.Sent = s.Sent
+	}
+	next.Sent = zone.MatchSent(next.Data, next.Sent)
 	if equalPtr(next.TTL, was.TTL) && equalPtr(next.Description, was.Description) && next.Managed == was.Managed &&
 		next.Hidden == was.Hidden &&
-		slices.Equal(next.Data, was.Data) {
+		slices.Equal(next.Data, was.Data) && slices.Equal(next.Sent, was.Sent) {
 		return was, nil
 	}
 	next.Version++

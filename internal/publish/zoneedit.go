@@ -16,7 +16,7 @@ func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
 	e.names[cmp.Or(after, before).Name] = true
 	e.tally(before, -1)
 	e.tally(after, +1)
-	e.noteLargest(before, after)
+	e.noteLargest(e.hadRecords(before, after), after)
 	if e.derives {
 		e.unseen = append(e.unseen, store.SetChange{Before: before, After: after})
 	}
@@ -71,10 +71,7 @@ func (e *zoneEdit) tally(s *zone.RecordSet, by int) {
 	}
 	e.zone.Sets += by
 	e.zone.Records += by * len(s.Data)
-	n := len(s.Name.Wire())
-	for _, d := range s.Data {
-		n += len(d)
-	}
+	n := len(s.Name.Wire()) + s.Weight()
 	e.zone.Bytes = max(0, e.zone.Bytes+by*n) // older versions did not count the bytes, so the sum can be too small
 }
 
@@ -207,6 +204,9 @@ func (tx *Tx) stepSerial(e *zoneEdit) error {
 			old = given.Serial - 1 // an imported zone continues from the serial in its SOA
 		}
 		e.zone.Serial = zone.NextSerial(old, tx.now)
+		if e.serial != nil {
+			e.zone.Serial = *e.serial
+		}
 	}
 	was := soa
 	soa.Data = []string{zone.WithSerial(soa.Data[0], e.zone.Serial)}
@@ -230,11 +230,8 @@ const maxChange = 4 << 20
 func dataBytes(sets []store.SetChange) (n int) {
 	for _, s := range sets {
 		for _, side := range []*zone.RecordSet{s.Before, s.After} {
-			if side == nil {
-				continue
-			}
-			for _, d := range side.Data {
-				n += len(d)
+			if side != nil {
+				n += side.Weight()
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -102,10 +101,10 @@ func (a *attempt) run(ctx context.Context, t job) (*job, error) {
 }
 
 // job returns the job for the next master of the zone, and that master.
-func (a *attempt) job() (job, netip.AddrPort, error) {
+func (a *attempt) job() (job, Remote, error) {
 	t := job{zone: a.zone.ID, project: a.zone.Project}
 	if a.at >= len(a.zone.Masters) {
-		return t, netip.AddrPort{}, nil
+		return t, Remote{}, nil
 	}
 	m, err := ParseMaster(a.zone.Masters[a.at])
 	t.master = SourceOf(m.Addr())
@@ -124,7 +123,7 @@ func (a *attempt) failed(ctx context.Context) error {
 }
 
 // refreshFrom updates our copy from one master.
-func (a *attempt) refreshFrom(ctx context.Context, m netip.AddrPort) error {
+func (a *attempt) refreshFrom(ctx context.Context, m Remote) error {
 	serial, err := serialAt(ctx, a.ask, Secondary{Addr: m, Key: a.key.Name}, a.zone.Name)
 	if err != nil {
 		return err
@@ -144,14 +143,15 @@ func (a *attempt) refreshFrom(ctx context.Context, m netip.AddrPort) error {
 }
 
 // transfer transfers the zone, or the difference to the serial that we have.
-func (a *attempt) transfer(ctx context.Context, m netip.AddrPort, has *uint32) error {
+func (a *attempt) transfer(ctx context.Context, m Remote, has *uint32) error {
 	start := time.Now()
 	to, err := a.spools.begin(a.id, a.zone.Project)
 	if err != nil {
 		return err
 	}
 	defer to.end()
-	c, err := a.read(ctx, request{master: m, zone: a.zone.Name, key: a.key, has: has, to: to, check: a.checkLimits})
+	c, err := a.read(ctx, request{master: m.AddrPort, tls: a.keys.tlsFor(m), zone: a.zone.Name, key: a.key, has: has,
+		to: to, check: a.checkLimits})
 	if err != nil {
 		return err
 	}

@@ -62,16 +62,26 @@ func (n *Notifier) record(z zone.Zone, s step, has uint32, err error) {
 		return
 	}
 	p := &at.peers[s.peer]
-	p.busy = false
+	p.busy, p.alive = false, err == nil
 	p.problem = ""
+	since := at.changes[at.lacks(p)].since
 	if err != nil {
 		n.stat.failed.Inc()
 		p.problem = err.Error()
 	}
 	if s.notify {
 		p.reminded = now
+	} else if err == nil {
+		at.learn(p, has)
 	}
 	switch {
+	case err == nil && !s.notify && int32(has-at.serial) >= 0: // RFC 1982
+		p.done = true
+		if !p.check {
+			n.stat.took.Observe(now.Sub(since).Seconds())
+		}
+		n.forget(s.zone, at)
+		return
 	case at.serial != s.serial: // a newer serial exists
 		n.schedule(s.zone, at, s.peer, now)
 		return
@@ -79,20 +89,11 @@ func (n *Notifier) record(z zone.Zone, s step, has uint32, err error) {
 		p.acked, p.tries = true, 0
 		n.schedule(s.zone, at, s.peer, now.Add(firstPause))
 		return
-	case err == nil && int32(has-s.serial) >= 0: // RFC 1982
-		p.has, p.done = has, true
-		if !p.check {
-			n.stat.took.Observe(now.Sub(p.since).Seconds())
-		}
-		n.forget(s.zone, at)
-		return
-	case err == nil && p.check:
-		p.has, p.check = has, false // the secondary is behind: notify it
+	case err == nil && (p.check || !p.acked):
+		p.check = false // the secondary is behind: notify it
 		n.schedule(s.zone, at, s.peer, now)
 		return
-	case err == nil:
-		p.has = has
-	default:
+	case err != nil:
 		p.check = false // unconfirmed: the secondary counts as outdated and is notified
 	}
 	n.schedule(s.zone, at, s.peer, now.Add(pause(p.tries)))
@@ -124,10 +125,12 @@ func (n *Notifier) Progress(id uuid.UUID) []Progress {
 		if z == nil {
 			continue
 		}
-		p := z.peers[i]
+		p := &z.peers[i]
 		out[i].InSync, out[i].Has = p.done || p.check, p.has
 		if !out[i].InSync {
-			out[i].Acknowledged, out[i].Since, out[i].Next, out[i].Problem = p.acked, p.since, p.next, p.why()
+			first := z.changes[z.lacks(p)]
+			out[i].Acknowledged, out[i].Since, out[i].From = p.acked, first.since, first.from
+			out[i].Next, out[i].Problem = p.next, p.why()
 		}
 	}
 	return out

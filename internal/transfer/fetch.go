@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 // request is a request for a zone from a master.
 type request struct {
 	master netip.AddrPort
+	tls    *tls.Config // nil: TCP without TLS
 	zone   dnsname.Name
 	key    Key     // zero: unsigned
 	has    *uint32 // serial of our copy, to request only the difference; nil: the whole zone
@@ -38,16 +40,24 @@ const (
 	slowest   = 8 << 10
 )
 
-// fetch transfers a zone, or the difference to our copy, over TCP.
+// fetch transfers a zone, or the difference to our copy, over TCP or TLS.
 func fetch(ctx context.Context, r request) (*incoming, error) {
-	d := net.Dialer{Timeout: dialTime}
-	conn, err := d.DialContext(ctx, "tcp", r.master.String())
+	conn, err := r.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return r.transferOver(conn)
+}
+
+func (r request) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	if r.tls != nil {
+		return (&tls.Dialer{Config: r.tls}).DialContext(ctx, "tcp", r.master.String())
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", r.master.String())
 }
 
 // transferOver requests the zone on a connection and reads the answer.

@@ -377,8 +377,8 @@ func TestOtherMasters(t *testing.T) {
 	})
 }
 
-// Ten thousand small zones do not cause ten thousand collections of all memory. A zone that cannot be served leaves
-// nothing behind.
+// TestSmallZones checks that ten thousand small zones do not cause ten thousand collections of all memory, and that a
+// zone that cannot be served leaves nothing behind.
 func TestSmallZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forced := func() uint32 { var s runtime.MemStats; runtime.ReadMemStats(&s); return s.NumForcedGC }

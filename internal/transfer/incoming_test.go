@@ -23,7 +23,7 @@ func TestIncoming(t *testing.T) {
 		want    string // "whole", "difference", "more", or the beginning of an error
 	}{
 		{"whole", "9 a b 9", 0, "whole"},
-		{"whole in place of a difference", "9 a b 9", 7, "whole"},
+		{"whole instead of a difference", "9 a b 9", 7, "whole"},
 		{"whole, and nothing in it", "9 9", 0, "whole"},
 		{"not at its end", "9 a b", 0, "more"},
 		{"only the first SOA", "9", 0, "more"},

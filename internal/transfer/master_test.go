@@ -56,3 +56,27 @@ func TestLaterNAT64(t *testing.T) {
 		})
 	}
 }
+
+func TestParseMaster(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.1":                            "192.0.2.1:53",
+		"[2001:db8::1]":                        "[2001:db8::1]:53",
+		"192.0.2.1:5353":                       "192.0.2.1:5353",
+		"::ffff:192.0.2.1":                     "192.0.2.1:53",
+		"tls://192.0.2.1":                      "tls://192.0.2.1:853",
+		"tls://192.0.2.1#ns1.example.org":      "tls://192.0.2.1:853#ns1.example.org",
+		"tls://192.0.2.1:8853#ns1.example.org": "tls://192.0.2.1:8853#ns1.example.org",
+		"tls://[2001:db8::1]#ns1.example.org":  "tls://[2001:db8::1]:853#ns1.example.org",
+		"tls://ns1.example.org":                "",
+		"tls://192.0.2.1:0":                    "",
+		"tls://192.0.2.1#":                     "",
+		"tcp://192.0.2.1":                      "",
+		"ns1.example.org":                      "",
+		"192.0.2.1#ns1.example.org":            "",
+	} {
+		got, err := ParseMaster(text)
+		if (err != nil) != (want == "") || err == nil && got.String() != want {
+			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"container/heap"
 	"context"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 // Secondary is a server that transfers our zones.
 type Secondary struct {
-	Addr netip.AddrPort
+	Addr Remote
 	Key  dnsname.Name // TSIG key that signs queries; zero: unsigned
 }
 
@@ -71,8 +70,16 @@ func (h *dueHeap) Pop() any {
 
 // pendingZone is a zone that some secondary does not have yet.
 type pendingZone struct {
+	serial  uint32
+	changes []change // the changes that some secondary may lack, oldest first; never empty
+	peers   []peer
+}
+
+// change is a change of a zone that is being notified.
+type change struct {
 	serial uint32
-	peers  []peer
+	since  time.Time // when it was committed
+	from   time.Time // the time of its records; zero: it stands for all earlier changes too
 }
 
 // peer is the state of a zone at one secondary.
@@ -80,13 +87,14 @@ type peer struct {
 	done     bool // has the serial
 	check    bool // may have the serial: after a start this is unknown, and one query answers it
 	acked    bool // has answered a NOTIFY of the serial
+	alive    bool // has answered the last message
 	busy     bool // a query is in flight
 	tries    int
-	since    time.Time // when the serial was committed
 	next     time.Time
-	has      uint32 // last known serial of the secondary
+	has      uint32 // last known serial of the secondary; 0: not known
 	problem  string
 	reminded time.Time // time of the last NOTIFY
+	asked    time.Time // time of the last query, or of the first change that it lacks
 }
 
 // Progress is the state of a zone at a secondary.
@@ -96,6 +104,7 @@ type Progress struct {
 	Acknowledged bool   // answered the NOTIFY of a serial that it does not have yet
 	Has          uint32 // serial of the secondary; 0: unknown
 	Since        time.Time
+	From         time.Time // records with changes before this time are at the secondary; zero: not known
 	Next         time.Time
 	Problem      string // why it does not have the serial, as far as known
 }
@@ -106,6 +115,13 @@ const (
 	firstPause   = 200 * time.Millisecond // between a NOTIFY and the first query: a transfer takes about that long
 	longestPause = 5 * time.Minute
 	remindAfter  = 10 * time.Second // a secondary may have lost a NOTIFY that it answered
+
+	// askAfter is how long a secondary gets only NOTIFY messages while the zone changes all the time. Then it is asked
+	// which of the changes it has.
+	askAfter = time.Second
+
+	// maxChanges bounds the changes of a zone that are kept apart. A second of a busy zone has fewer.
+	maxChanges = 64
 )
 
 // NewNotifier returns a Notifier. Call Run to start it.
@@ -124,29 +140,75 @@ func (n *Notifier) Committed(changes []store.Change) {
 	}
 	for _, c := range changes {
 		if c.To != c.From {
-			n.set(c.Zone, c.To, now, false)
+			n.set(c.Zone, change{c.To, now, c.Time}, false)
 		}
 	}
 	n.mu.Unlock()
 	n.work.signal()
 }
 
-// set starts the notification of a serial. Callers hold n.mu.
-func (n *Notifier) set(id uuid.UUID, serial uint32, at time.Time, check bool) {
+// Notify sends NOTIFY for the serial of a zone again. Without secondaries it does nothing.
+func (n *Notifier) Notify(z zone.Zone) {
+	n.mu.Lock()
+	// A newer change may have been committed since the caller read the zone.
+	if p := n.zones[z.ID]; len(n.secondaries) > 0 && (p == nil || int32(z.Serial-p.serial) >= 0) {
+		n.set(z.ID, change{serial: z.Serial, since: time.Now()}, false)
+	}
+	n.mu.Unlock()
+	n.work.signal()
+}
+
+// set starts the notification of a change. Callers hold n.mu.
+func (n *Notifier) set(id uuid.UUID, c change, check bool) {
 	z := n.zones[id]
 	if z == nil {
 		z = &pendingZone{peers: make([]peer, len(n.secondaries))}
 		n.zones[id] = z
 	}
-	z.serial = serial
+	z.add(c)
 	for i := range z.peers {
 		p := &z.peers[i]
-		if p.done || p.since.IsZero() {
-			p.since = at
+		if p.done || p.asked.IsZero() {
+			p.asked = c.since
 		}
 		p.done, p.check, p.acked, p.tries = false, check, false, 0
-		n.schedule(id, z, i, at)
+		n.schedule(id, z, i, c.since)
 	}
+}
+
+// add adds a change. When there are too many it merges the two oldest: a secondary that lacks the second one counts as
+// lacking both.
+func (z *pendingZone) add(c change) {
+	z.serial = c.serial
+	if len(z.changes) == maxChanges {
+		z.changes[0].serial = z.changes[1].serial
+		z.changes = slices.Delete(z.changes, 1, 2)
+	}
+	z.changes = append(z.changes, c)
+}
+
+// lacks returns the index of the first change that a secondary lacks, as far as known.
+func (z *pendingZone) lacks(p *peer) int {
+	if p.has == 0 {
+		return 0
+	}
+	lacking := slices.IndexFunc(z.changes, func(c change) bool { return int32(c.serial-p.has) > 0 }) // RFC 1982
+	if lacking < 0 {
+		return len(z.changes) - 1
+	}
+	return lacking
+}
+
+// learn records the serial of a secondary, and drops the changes that all secondaries have.
+func (z *pendingZone) learn(p *peer, has uint32) {
+	p.has = has
+	first := len(z.changes) - 1
+	for i := range z.peers {
+		if p := &z.peers[i]; !p.done {
+			first = min(first, z.lacks(p))
+		}
+	}
+	z.changes = slices.Delete(z.changes, 0, first)
 }
 
 // schedule sets the time of the next query to a secondary. Callers hold n.mu.
@@ -199,7 +261,7 @@ func (n *Notifier) checkAll() error {
 			if transferred(z) {
 				n.mu.Lock()
 				if n.zones[z.ID] == nil && len(n.secondaries) > 0 {
-					n.set(z.ID, z.Serial, now, true)
+					n.set(z.ID, change{serial: z.Serial, since: now}, true)
 				}
 				n.mu.Unlock()
 			}
@@ -240,8 +302,22 @@ func (n *Notifier) ready(now time.Time) ([]step, time.Duration) {
 			continue
 		}
 		p.busy = true
-		remind := p.acked && now.Sub(p.reminded) > remindAfter
-		out = append(out, step{d.zone, d.peer, n.round, n.secondaries[d.peer], z.serial, !p.check && (!p.acked || remind)})
+		notify := p.notify(now)
+		if !notify {
+			p.asked = now
+		}
+		out = append(out, step{d.zone, d.peer, n.round, n.secondaries[d.peer], z.serial, notify})
 	}
 	return out, longestPause
+}
+
+// notify reports whether the next message to a secondary is a NOTIFY and not a query.
+func (p *peer) notify(now time.Time) bool {
+	switch {
+	case p.check:
+		return false
+	case p.acked:
+		return now.Sub(p.reminded) > remindAfter
+	}
+	return !p.alive || now.Sub(p.asked) <= askAfter
 }

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -22,27 +23,27 @@ import (
 // fakeSecondaries is a set of secondaries that the test controls.
 type fakeSecondaries struct {
 	mu      sync.Mutex
-	serial  map[netip.AddrPort]uint32 // serial that each secondary serves
-	deaf    map[netip.AddrPort]bool
-	pulls   map[netip.AddrPort]bool // transfers the newest serial when notified
+	serial  map[transfer.Remote]uint32 // serial that each secondary serves
+	deaf    map[transfer.Remote]bool
+	pulls   map[transfer.Remote]bool // transfers the newest serial when notified
 	newest  func() uint32
-	notifys map[netip.AddrPort]int
-	soas    map[netip.AddrPort]int
+	notifys map[transfer.Remote]int
+	soas    map[transfer.Remote]int
 }
 
 func newFakeSecondaries() *fakeSecondaries {
-	return &fakeSecondaries{serial: map[netip.AddrPort]uint32{}, deaf: map[netip.AddrPort]bool{},
-		pulls:   map[netip.AddrPort]bool{},
-		notifys: map[netip.AddrPort]int{}, soas: map[netip.AddrPort]int{}}
+	return &fakeSecondaries{serial: map[transfer.Remote]uint32{}, deaf: map[transfer.Remote]bool{},
+		pulls:   map[transfer.Remote]bool{},
+		notifys: map[transfer.Remote]int{}, soas: map[transfer.Remote]int{}}
 }
 
 // notifies and queries count the messages to a secondary.
-func (f *fakeSecondaries) notifies(a netip.AddrPort) int {
+func (f *fakeSecondaries) notifies(a transfer.Remote) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.notifys[a]
 }
-func (f *fakeSecondaries) queries(a netip.AddrPort) int {
+func (f *fakeSecondaries) queries(a transfer.Remote) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.soas[a]
@@ -73,8 +74,8 @@ func (f *fakeSecondaries) ask(_ context.Context, s transfer.Secondary, m *dns.Ms
 }
 
 var (
-	one = netip.MustParseAddrPort("127.0.0.2:53")
-	two = netip.MustParseAddrPort("127.0.0.3:53")
+	one = transfer.Remote{AddrPort: netip.MustParseAddrPort("127.0.0.2:53")}
+	two = transfer.Remote{AddrPort: netip.MustParseAddrPort("127.0.0.3:53")}
 )
 
 // startNotifier returns a running notifier of two secondaries on fake time, and a zone.
@@ -138,6 +139,12 @@ func TestNotify(t *testing.T) {
 		if f.notifies(one) != 1 || f.queries(one) > 3 {
 			t.Errorf("with nothing to do %d NOTIFY and %d questions", f.notifies(one), f.queries(one))
 		}
+		z.Serial = f.newest()
+		n.Notify(z)
+		time.Sleep(time.Second)
+		if f.notifies(one) != 2 || f.notifies(two) != 2 || !n.InSync(z.ID) {
+			t.Errorf("on request %d NOTIFY, in sync %v", f.notifies(one), n.InSync(z.ID))
+		}
 	})
 }
 
@@ -183,6 +190,59 @@ func TestNotifyReminds(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if !n.InSync(z.ID) {
 			t.Error("a secondary that is ahead counts as behind")
+		}
+	})
+}
+
+// A zone that changes all the time is behind at its secondaries by the last changes only. Progress says which.
+func TestNotifyBusyZone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeSecondaries()
+		f.pulls[one], f.pulls[two], f.deaf[two] = true, true, true
+		p, n, z := startNotifier(t, f)
+		time.Sleep(time.Second)
+		start := time.Now()
+		for i := range 300 {
+			change(t, p, z, fmt.Sprintf("n%d.example.org.", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		got := n.Progress(z.ID)
+		if got[0].InSync {
+			t.Fatal("in sync, so the test shows nothing: make changes faster")
+		}
+		if lag := time.Since(got[0].Since); lag > 3*time.Second || time.Since(got[0].From) > 3*time.Second {
+			t.Errorf("the secondary that keeps up lacks changes since %v, from %v", lag, time.Since(got[0].From))
+		}
+		if got[1].Since.After(start) || got[1].From.After(start) {
+			t.Errorf("the deaf secondary lacks changes since %v and from %v, want %v", got[1].Since, got[1].From, start)
+		}
+		f.mu.Lock()
+		f.deaf[two] = false
+		f.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		if !n.InSync(z.ID) {
+			t.Errorf("not in sync after the last change: %+v", n.Progress(z.ID))
+		}
+	})
+}
+
+// The time from which records may be missing is the time of the first change that a secondary lacks. After a start it
+// is not known.
+func TestNotifyFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeSecondaries()
+		f.deaf[two] = true
+		p, n, z := startNotifier(t, f)
+		time.Sleep(time.Second)
+		if got := n.Progress(z.ID)[1]; got.InSync || !got.From.IsZero() {
+			t.Errorf("of one that did not answer yet: %+v, want no time", got)
+		}
+		at := time.Now()
+		change(t, p, z, "a.example.org.")
+		time.Sleep(time.Minute)
+		change(t, p, z, "b.example.org.")
+		if got := n.Progress(z.ID)[0]; got.InSync || !got.From.Equal(at) || got.Since.Before(at) {
+			t.Errorf("of one that lacks two changes: %+v, want the time of the first, %v", got, at)
 		}
 	})
 }

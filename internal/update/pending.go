@@ -13,10 +13,17 @@ import (
 // pendingUpdate holds the record sets that an update touches, and writes each of them once, at the end. A message can
 // have thousands of records of one set, a set is written as a whole, and all other edits wait for this one.
 type pendingUpdate struct {
-	tx    *publish.Tx
-	z     zone.Zone
-	names map[dnsname.Name][]*pendingSet
-	order []*pendingSet // sets that may have changed, in order
+	tx     *publish.Tx
+	z      zone.Zone
+	may    func(dnsname.Name, rr.Type) bool // nil: the client may change all records
+	serial uint32                           // serial of the SOA with the changes so far
+	rname  dnsname.Name                     // mailbox of a new SOA
+	names  map[dnsname.Name][]*pendingSet
+	// room is the number of record sets that the zone may get. An update that only adds is refused at the first one above
+	// it, because all other edits wait while a large update runs.
+	room, created int
+	full          *publish.QuotaError
+	order         []*pendingSet // sets that may have changed, in order
 }
 
 // pendingSet is a record set with the changes that the update has made so far.
@@ -69,7 +76,16 @@ func (d *pendingUpdate) finish() error {
 			return err
 		}
 	}
-	return nil
+	if d.serial == d.z.Serial {
+		return nil
+	}
+	if err := d.tx.SetSerial(d.z.ID, d.serial); err != nil {
+		return err
+	}
+	z := d.z
+	z.Email = zone.Mailbox(d.rname)
+	_, err := d.tx.UpdateZone(z)
+	return err
 }
 
 // write writes a set once, according to its state before and after the update.

@@ -1,6 +1,7 @@
 package update
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
@@ -55,6 +56,11 @@ func (d *pendingUpdate) prerequisites(list []Record) error {
 	return nil
 }
 
+// unmet returns the Error for a prerequisite that does not hold.
+func unmet(rcode int, format string, a ...any) error {
+	return &Error{Rcode: rcode, Reason: fmt.Sprintf(format, a...), Unmet: true}
+}
+
 // visible returns the sets of a name that queries can see.
 func (d *pendingUpdate) visible(n dnsname.Name) (out []zone.RecordSet, err error) {
 	sets, err := d.at(n)
@@ -75,18 +81,18 @@ func (d *pendingUpdate) exists(p Record) error {
 	if p.Type == rr.TypeANY {
 		switch {
 		case p.Class == wire.ClassANY && len(sets) == 0:
-			return refuse(wire.RcodeNXDomain, "%s is not in use", p.Name)
+			return unmet(wire.RcodeNXDomain, "%s is not in use", p.Name)
 		case p.Class == wire.ClassNONE && len(sets) > 0:
-			return refuse(wire.RcodeYXDomain, "%s is in use", p.Name)
+			return unmet(wire.RcodeYXDomain, "%s is in use", p.Name)
 		}
 		return nil
 	}
 	there := slices.ContainsFunc(sets, func(s zone.RecordSet) bool { return s.Type == p.Type })
 	switch {
 	case p.Class == wire.ClassANY && !there:
-		return refuse(wire.RcodeNXRRSet, "%s has no %s records", p.Name, p.Type)
+		return unmet(wire.RcodeNXRRSet, "%s has no %s records", p.Name, p.Type)
 	case p.Class == wire.ClassNONE && there:
-		return refuse(wire.RcodeYXRRSet, "%s has %s records", p.Name, p.Type)
+		return unmet(wire.RcodeYXRRSet, "%s has %s records", p.Name, p.Type)
 	}
 	return nil
 }
@@ -104,5 +110,5 @@ func (d *pendingUpdate) equals(o store.SetRef, data []string) error {
 			return nil
 		}
 	}
-	return refuse(wire.RcodeNXRRSet, "%s does not have exactly the %s records that the update expects", o.Name, o.Type)
+	return unmet(wire.RcodeNXRRSet, "%s does not have exactly the %s records that the update expects", o.Name, o.Type)
 }

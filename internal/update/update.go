@@ -8,6 +8,7 @@ package update
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -29,19 +30,23 @@ type Record struct {
 type Message struct {
 	Prerequisites []Record
 	Updates       []Record
+	// May reports whether the client may change the records of a name and type; nil: it may change all.
+	May func(dnsname.Name, rr.Type) bool
 }
 
 // Error reports why an update was not made.
 type Error struct {
 	Rcode  int // rcode of the reply (RFC 2136 §2.2)
 	Reason string
+	Unmet  bool // a prerequisite does not hold
+	Denied bool // the client may not make this change
 }
 
 func (e *Error) Error() string { return e.Reason }
 
 // refuse returns an Error with the rcode for the reply.
 func refuse(rcode int, format string, a ...any) error {
-	return &Error{rcode, fmt.Sprintf(format, a...)}
+	return &Error{Rcode: rcode, Reason: fmt.Sprintf(format, a...)}
 }
 
 // Apply makes the update in the zone. It returns an *Error when the message or the state of the zone does not allow it;
@@ -50,13 +55,20 @@ func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 	if z.Kind != zone.Primary {
 		return refuse(wire.RcodeNotAuth, "zone %s cannot be changed here: it is not a primary zone", z.Name)
 	}
-	d := &pendingUpdate{tx: tx, z: z, names: map[dnsname.Name][]*pendingSet{}}
+	d := &pendingUpdate{tx: tx, z: z, may: m.May, serial: z.Serial, names: map[dnsname.Name][]*pendingSet{}}
 	if err := d.prerequisites(m.Prerequisites); err != nil {
 		return err
 	}
+	var err error
+	if d.room, d.full, err = tx.RoomForSets(z); err != nil {
+		return err
+	}
 	for _, r := range m.Updates {
-		if err := scan(z, r); err != nil {
+		if err := d.scan(r); err != nil {
 			return err
+		}
+		if r.Class != wire.ClassIN {
+			d.room = math.MaxInt // it may delete sets, and make room for others
 		}
 	}
 	for _, r := range m.Updates {
@@ -67,10 +79,11 @@ func Apply(tx *publish.Tx, z zone.Zone, m Message) error {
 	return placementError(d.finish())
 }
 
-// scan refuses records that are invalid in any state of the zone (RFC 2136 §3.4.1).
-func scan(z zone.Zone, r Record) error {
-	if !r.Name.IsIn(z.Name) {
-		return refuse(wire.RcodeNotZone, "%s is not in zone %s", r.Name, z.Name)
+// scan refuses records that are invalid in any state of the zone (RFC 2136 §3.4.1), and those that the client may not
+// change (§3.3).
+func (d *pendingUpdate) scan(r Record) error {
+	if !r.Name.IsIn(d.z.Name) {
+		return refuse(wire.RcodeNotZone, "%s is not in zone %s", r.Name, d.z.Name)
 	}
 	ok := false
 	switch r.Class {
@@ -93,7 +106,19 @@ func scan(z zone.Zone, r Record) error {
 			return refuse(wire.RcodeFormErr, "%v", err)
 		}
 	}
-	return nil
+	if r.Type == rr.TypeANY {
+		return nil // remove checks each type that the name has
+	}
+	return d.checkMay(r.Name, r.Type)
+}
+
+// checkMay refuses a change that the client may not make.
+func (d *pendingUpdate) checkMay(n dnsname.Name, t rr.Type) error {
+	if d.may == nil || d.may(n, t) {
+		return nil
+	}
+	return &Error{Rcode: wire.RcodeRefused, Reason: fmt.Sprintf("the key may not change the %s records of %s", t, n),
+		Denied: true}
 }
 
 // apply makes one change (RFC 2136 §3.4.2).
@@ -123,21 +148,18 @@ func (d *pendingUpdate) apply(r Record) error {
 	return d.removeOne(r, s)
 }
 
-// mayChange refuses changes of sets that the server itself maintains. The callers silently ignore changes of the SOA,
-// as the RFC requires: the server sets its serial.
-func mayChange(s zone.RecordSet) error {
+// checkDerived refuses changes of sets that the server derives from an ALIAS.
+func checkDerived(s zone.RecordSet) error {
 	if s.Hidden {
 		return refuse(wire.RcodeRefused, "the %s records of %s are derived from its ALIAS", s.Type, s.Name)
-	}
-	if s.Managed {
-		return refuse(wire.RcodeRefused, "the %s records of %s are managed by the server", s.Type, s.Name)
 	}
 	return nil
 }
 
-// add adds a record to its set, or creates the set (RFC 2136 §3.4.2.2). It ignores a SOA, because the server sets it.
+// add adds a record to its set, or creates the set (RFC 2136 §3.4.2.2).
 func (d *pendingUpdate) add(r Record, sets []*pendingSet) error {
 	if r.Type == rr.TypeSOA {
+		d.replaceSOA(r, sets)
 		return nil
 	}
 	for _, s := range sets {
@@ -149,10 +171,13 @@ func (d *pendingUpdate) add(r Record, sets []*pendingSet) error {
 	}
 	s := find(sets, r.Type)
 	if s == nil {
+		if d.created++; d.created > d.room {
+			return d.full
+		}
 		s = d.put(zone.RecordSet{Zone: d.z.ID, Name: r.Name, Type: r.Type}, false)
 	}
 	if s.present {
-		if err := mayChange(s.set); err != nil {
+		if err := checkDerived(s.set); err != nil {
 			return err
 		}
 	}
@@ -166,12 +191,29 @@ func (d *pendingUpdate) add(r Record, sets []*pendingSet) error {
 	return nil
 }
 
+// replaceSOA replaces the SOA if the new one has a larger serial, and ignores it otherwise (RFC 2136 §3.4.2.2).
+func (d *pendingUpdate) replaceSOA(r Record, sets []*pendingSet) {
+	s := find(sets, rr.TypeSOA)
+	soa, ok := zone.ParseSOA(r.Data)
+	if s == nil || !ok || int32(soa.Serial-d.serial) <= 0 { // RFC 1982 §3.2
+		return
+	}
+	d.serial, d.rname = soa.Serial, soa.RName
+	s.set.TTL = new(min(r.TTL, rr.MaxTTL))
+	clear(s.data)
+	s.data[rr.DataKey(r.Type, r.Data)] = r.Data
+	s.changed = true
+}
+
 // remove deletes a set. The apex always keeps its SOA and NS (RFC 2136 §3.4.2.3).
 func (d *pendingUpdate) remove(s *pendingSet) error {
 	if !s.present || s.set.Name == d.z.Name && (s.set.Type == rr.TypeSOA || s.set.Type == rr.TypeNS) {
 		return nil
 	}
-	if err := mayChange(s.set); err != nil {
+	if err := d.checkMay(s.set.Name, s.set.Type); err != nil {
+		return err
+	}
+	if err := checkDerived(s.set); err != nil {
 		return err
 	}
 	if s.set.Type == rr.TypeALIAS {
@@ -191,7 +233,7 @@ func (d *pendingUpdate) removeOne(r Record, s *pendingSet) error {
 	if len(s.data) == 1 && s.set.Name == d.z.Name && s.set.Type == rr.TypeNS {
 		return nil // RFC 2136 §3.4.2.4: the last NS of a zone stays
 	}
-	if err := mayChange(s.set); err != nil {
+	if err := checkDerived(s.set); err != nil {
 		return err
 	}
 	delete(s.data, key)

@@ -54,7 +54,7 @@ func newTestZone(t *testing.T) *testZone {
 	for _, line := range strings.Split(content, "\n") {
 		r := w.record("IN " + line)
 		sets = append(sets, zone.RecordSet{Name: r.Name, Type: r.Type, TTL: &r.TTL, Data: []string{r.Data},
-			Managed: r.Type == rr.TypeSOA})
+			Managed: r.Type == rr.TypeSOA || r.Name.String() == "example.org."})
 	}
 	sets = append(sets, zone.RecordSet{Name: dnsname.MustParse("empty.example.org."), Type: rr.TypeCNAME})
 	a := w.record("IN alias.example.org. 60 A 192.0.2.7")
@@ -140,7 +140,17 @@ func TestApply(t *testing.T) {
 		{name: "a CNAME set without records does not conflict",
 			updates: list{"IN empty.example.org. 60 CNAME ns.example.org."},
 			come:    list{"empty.example.org. 60 CNAME ns.example.org."}},
-		{name: "SOA is ours", updates: list{"IN example.org. 60 SOA ns.example.org. h.example.org. 4000000000 1 1 1 1"}},
+		{name: "a SOA with an older serial is ignored",
+			updates: list{"IN example.org. 60 SOA ns.example.org. h.example.org. 1 1 1 1 1"}},
+		{name: "a SOA elsewhere is ignored",
+			updates: list{"IN www.example.org. 60 SOA ns.example.org. h.example.org. 4000000000 1 1 1 1"}},
+		{name: "add a NS of the apex", updates: list{"IN example.org. 300 NS ns2.example.org."},
+			come: list{"example.org. 300 NS ns2.example.org."}},
+		{name: "add the NS of the apex again", updates: list{"IN example.org. 300 NS NS.example.org.",
+			"IN example.org. 300 NS ns.example.org."}},
+		{name: "replace the NS of the apex", updates: list{"IN example.org. 300 NS ns2.example.org.",
+			"NONE example.org. 0 NS ns.example.org.", "NONE example.org. 0 NS ns2.example.org."},
+			gone: list{"example.org. 300 NS ns.example.org."}, come: list{"example.org. 300 NS ns2.example.org."}},
 		{name: "delete a set", updates: list{"ANY www.example.org. 0 A"}, gone: list{"www.example.org. 300 A 192.0.2.1"}},
 		{name: "delete a name", updates: list{"ANY www.example.org. 0 ANY"},
 			gone: list{"www.example.org. 300 A 192.0.2.1", `www.example.org. 300 TXT "here"`}},
@@ -227,6 +237,98 @@ func TestApply(t *testing.T) {
 				t.Errorf("removed and added lines (-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestSOA replaces the SOA: the zone has exactly the given values, and continues from the given serial.
+func TestSOA(t *testing.T) {
+	w := newTestZone(t)
+	apply := func(lines ...string) {
+		t.Helper()
+		err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+			z, err := tx.Zone(w.z.ID)
+			if err != nil {
+				return err
+			}
+			return update.Apply(tx, z, update.Message{Updates: w.records(lines)})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func() (text, email string) {
+		t.Helper()
+		err := w.pub.View(func(v store.View) error {
+			s, err := v.RecordSet(w.z.ID, w.z.Name, rr.TypeSOA)
+			if err != nil {
+				return err
+			}
+			z, err := v.Zone(w.z.ID)
+			email = z.Email
+			text = strconv.Itoa(int(*s.TTL)) + " " + rr.DataText(s.Type, s.Data[0])
+			if soa, _ := zone.ParseSOA(s.Data[0]); soa.Serial != z.Serial {
+				t.Errorf("the zone has serial %d, its SOA %d", z.Serial, soa.Serial)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text, email
+	}
+	next := w.z.Serial + 1_000_000
+	soa := func(serial uint32, names string) string {
+		return "IN example.org. 60 SOA " + names + strconv.Itoa(int(serial)) + " 1 2 3 4"
+	}
+	apply(soa(next, "ns2.example.org. ops.example.org. "), "IN new.example.org. 60 A 192.0.2.9")
+	want := "60 ns2.example.org. ops.example.org. " + strconv.Itoa(int(next)) + " 1 2 3 4"
+	if text, email := state(); text != want || email != "ops@example.org" {
+		t.Errorf("SOA %s of %s, want %s", text, email, want)
+	}
+	apply(soa(next, "ns3.example.org. ops.example.org. "), "ANY example.org. 0 SOA",
+		"NONE example.org. 0 SOA ns2.example.org. ops.example.org. "+strconv.Itoa(int(next))+" 1 2 3 4")
+	if text, _ := state(); text != want {
+		t.Errorf("after an equal serial and deletions SOA %s, want %s", text, want)
+	}
+	apply("IN other.example.org. 60 A 192.0.2.9")
+	want = "60 ns2.example.org. ops.example.org. " + strconv.Itoa(int(next)+1) + " 1 2 3 4"
+	if text, _ := state(); text != want {
+		t.Errorf("after another change SOA %s, want %s", text, want)
+	}
+}
+
+// TestMay checks that a client with limits changes only what it may.
+func TestMay(t *testing.T) {
+	may := func(n dnsname.Name, typ rr.Type) bool {
+		return n.Label() == "www" && (typ == rr.TypeTXT || typ == rr.TypeMX)
+	}
+	for _, tt := range []struct {
+		name    string
+		updates []string
+		denied  bool
+	}{
+		{"add", []string{`IN www.example.org. 60 TXT "b"`}, false},
+		{"delete a record", []string{`NONE www.example.org. 0 TXT "here"`}, false},
+		{"delete a set", []string{"ANY www.example.org. 0 TXT"}, false},
+		{"another type", []string{"IN www.example.org. 60 AAAA 2001:db8::1"}, true},
+		{"another name", []string{`IN ns.example.org. 60 TXT "b"`}, true},
+		{"delete a set of another type", []string{"ANY www.example.org. 0 A"}, true},
+		{"delete a record of another type", []string{"NONE www.example.org. 0 A 192.0.2.1"}, true},
+		{"delete a name with another type", []string{"ANY www.example.org. 0 ANY"}, true},
+		{"the first of two", []string{"ANY www.example.org. 0 TXT", "ANY www.example.org. 0 A"}, true},
+	} {
+		w := newTestZone(t)
+		before := w.text()
+		err := w.pub.Commit(t.Context(), store.Actor{}, func(tx *publish.Tx) error {
+			return update.Apply(tx, w.z, update.Message{Updates: w.records(tt.updates), May: may})
+		})
+		e, ok := errors.AsType[*update.Error](err)
+		if ok != tt.denied || ok && (!e.Denied || e.Rcode != wire.RcodeRefused) || !ok && err != nil {
+			t.Errorf("%s: %v, want denied %v", tt.name, err, tt.denied)
+		}
+		if same := cmp.Equal(before, w.text()); same != tt.denied {
+			t.Errorf("%s: the zone is unchanged: %v", tt.name, same)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestDocument(t *testing.T) {
 		all.Wait()
 		for _, d := range bodies {
 			if len(d.Body) == 0 || &d.Body[0] != &bodies[0].Body[0] || d.Tag != scans.TagOf(d.Body) {
-				t.Errorf("%s is made again: %d octets, %s", format, len(d.Body), d.Tag)
+				t.Errorf("%s is built again: %d bytes, %s", format, len(d.Body), d.Tag)
 			}
 		}
 		if other := tags[bodies[0].Tag]; other != "" {
@@ -58,7 +58,7 @@ func TestDocumentsBounded(t *testing.T) {
 		x := finish(t, s, begin(t, s, alice, explain.Analyze, fmt.Sprintf("%d.test", i)))
 		d, err := documentOf(s, "p1", x.ID, "json")
 		if err != nil || len(d.Body) < 3<<20 {
-			t.Fatalf("%d octets, %v", len(d.Body), err)
+			t.Fatalf("%d bytes, %v", len(d.Body), err)
 		}
 		all, bodies = append(all, x), append(bodies, d)
 	}

@@ -1,6 +1,7 @@
 package scans
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,15 +15,23 @@ import (
 
 // check validates a request and returns its name.
 func (s *Service) check(r Request) (dnsname.Name, error) {
-	if !slices.Contains([]explain.Kind{explain.Scan, explain.Analyze, explain.Compare}, r.Kind) {
-		return dnsname.Name{}, fmt.Errorf("%w: kind is %q; there are scan, analyze and compare", ErrRequest, r.Kind)
+	if !slices.Contains([]explain.Kind{explain.Scan, explain.Analyze, explain.Compare, explain.KindService}, r.Kind) {
+		return dnsname.Name{}, fmt.Errorf("%w: kind is %q; there are scan, analyze, compare and service", ErrRequest, r.Kind)
+	}
+	if err := s.checkService(r); err != nil {
+		return dnsname.Name{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	if len(r.Types) > 8 || len(r.Expect) > 32 {
 		return dnsname.Name{}, fmt.Errorf("%w: at most 8 types and 32 expected records", ErrRequest)
 	}
-	if r.Kind == explain.Scan && len(r.Types)+len(r.Expect) > 0 {
-		return dnsname.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare: "+
-			"a scan is about a domain, not about records", ErrRequest)
+	if (r.Kind == explain.Scan || r.Kind == explain.KindService) && len(r.Types)+len(r.Expect) > 0 {
+		return dnsname.Name{}, fmt.Errorf("%w: types and expect are for analyze and compare", ErrRequest)
+	}
+	if r.Kind != explain.Scan && len(r.DKIM) > 0 {
+		return dnsname.Name{}, fmt.Errorf("%w: dkim is for scan", ErrRequest)
+	}
+	if err := explain.CheckSelectors(r.DKIM); err != nil {
+		return dnsname.Name{}, fmt.Errorf("%w: dkim: %w", ErrRequest, err)
 	}
 	for _, t := range r.Types {
 		if !t.IsData() {
@@ -44,8 +53,26 @@ func (s *Service) check(r Request) (dnsname.Name, error) {
 	return name, nil
 }
 
-// special are the names outside the public DNS (RFC 6761 and its registry, RFC 6303), and names that people use as if
-// they were.
+// maxObjects limits the objects of a request. They are stored with the scan, and with its facts.
+const maxObjects = 64 << 10
+
+// checkService checks the fields of a service.
+func (s *Service) checkService(r Request) error {
+	switch {
+	case r.Kind != explain.KindService && r.PointsTo+r.Proof+r.Objects != "":
+		return errors.New("points_to, proof and objects are for service")
+	case r.Kind != explain.KindService:
+		return nil
+	case len(r.Objects) > maxObjects:
+		return fmt.Errorf("objects has more than %d KiB", maxObjects>>10)
+	case s.opts.CheckService == nil:
+		return errors.New("services are not checked here")
+	}
+	return s.opts.CheckService(r)
+}
+
+// special are the names outside the public DNS (IANA's registry of special-use names as updated on 2026-05-22, and RFC
+// 6303), and names that people use as if they were.
 var special = []string{"localhost", "local", "internal", "invalid", "test", "onion", "alt", "home.arpa", "lan", "corp",
 	"home", "intranet",
 	"10.in-addr.arpa", "168.192.in-addr.arpa", "127.in-addr.arpa", "254.169.in-addr.arpa", "0.in-addr.arpa",

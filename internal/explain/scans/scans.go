@@ -34,6 +34,11 @@ type Request struct {
 	Types  []rr.Type    `json:"types,omitempty"`
 	Expect []string     `json:"expect,omitempty"` // each in the form "A=192.0.2.1"
 	Change bool         `json:"change,omitempty"` // the records are about to change, or have changed
+	DKIM   []string     `json:"dkim,omitempty"`   // DKIM selectors to check in a scan
+
+	PointsTo string `json:"points_to,omitempty"` // the target of a service: a host name or an address
+	Proof    string `json:"proof,omitempty"`     // the TXT record that proves the ownership, as NAME=VALUE
+	Objects  string `json:"objects,omitempty"`   // the Kubernetes objects of a service, as YAML or JSON
 }
 
 // State is the state of a scan.
@@ -86,9 +91,9 @@ type Options struct {
 	Parallel  int           // concurrent scans; default 4
 	Queue     int           // scans that may wait; default 64
 	Share     time.Duration // how long equal requests get the same scan; default 10 s
-	PerClient int           // scans per minute of one project, or of one address; default DefaultPerClient
-	PerTarget int           // scans per minute of one registrable domain; default DefaultPerTarget
-	Keep      int           // stored scans of each kind and name; default DefaultKeep
+	PerClient int           // scans per minute of one project, or of one address; default 20
+	PerTarget int           // scans per minute of one registrable domain; default 6
+	Keep      int           // stored scans of each kind and name; default 30
 	KeepAll   int           // stored scans in total; default 5,000
 	MaxTime   time.Duration // time limit of one scan; default 1 min
 	Patience  time.Duration // how long a request waits for memory; default 10 s
@@ -97,22 +102,17 @@ type Options struct {
 	Budget *budget.Budget // memory for facts and reports that are read; nil: no limit
 
 	Parse func(input string) (dnsname.Name, error) // required: converts user input to a name
+	// CheckService checks the request of a service; nil: the kind service is refused.
+	CheckService func(Request) error
 }
-
-// Defaults of the Options.
-const (
-	DefaultPerClient = 20
-	DefaultPerTarget = 6
-	DefaultKeep      = 30
-)
 
 func (o *Options) defaults() {
 	o.Parallel = cmp.Or(o.Parallel, 4)
 	o.Queue = cmp.Or(o.Queue, 64)
 	o.Share = cmp.Or(o.Share, 10*time.Second)
-	o.PerClient = cmp.Or(o.PerClient, DefaultPerClient)
-	o.PerTarget = cmp.Or(o.PerTarget, DefaultPerTarget)
-	o.Keep = cmp.Or(o.Keep, DefaultKeep)
+	o.PerClient = cmp.Or(o.PerClient, 20)
+	o.PerTarget = cmp.Or(o.PerTarget, 6)
+	o.Keep = cmp.Or(o.Keep, 30)
 	o.KeepAll = cmp.Or(o.KeepAll, 5000)
 	o.MaxTime = cmp.Or(o.MaxTime, time.Minute)
 	o.Patience = cmp.Or(o.Patience, 10*time.Second)

@@ -199,6 +199,8 @@ func TestRefused(t *testing.T) {
 		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: make([]rr.Type, 9)}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Types: []rr.Type{255}}, scans.ErrRequest}, // ANY
 		{scans.Request{Kind: explain.Scan, Target: "example.org", Types: []rr.Type{rr.TypeA}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Analyze, Target: "example.org", DKIM: []string{"s1"}}, scans.ErrRequest},
+		{scans.Request{Kind: explain.Scan, Target: "example.org", DKIM: []string{"a b"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Scan, Target: "example.org", Expect: []string{"A=192.0.2.1"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"nonsense"}}, scans.ErrRequest},
 		{scans.Request{Kind: explain.Analyze, Target: "example.org", Expect: []string{"NOTYPE!=x"}}, scans.ErrRequest},

@@ -62,6 +62,10 @@ func (d *server) user(u access.User) user {
 
 // listTokens lists all tokens, without their secrets: the server stores only hashes.
 func (d *server) listTokens(w http.ResponseWriter, r *http.Request) error {
+	n, _, _ := d.Access.Counts()
+	if err := reserve(r, n); err != nil {
+		return err
+	}
 	out := []token{}
 	for _, t := range d.Access.Tokens() {
 		out = append(out, d.token(t))
@@ -106,6 +110,10 @@ func (d *server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *server) listUsers(w http.ResponseWriter, r *http.Request) error {
+	_, n, _ := d.Access.Counts()
+	if err := reserve(r, n); err != nil {
+		return err
+	}
 	out := []user{}
 	for _, u := range d.Access.Users() {
 		out = append(out, d.user(u))

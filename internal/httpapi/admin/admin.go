@@ -66,6 +66,14 @@ func (d *server) admin(h func(http.ResponseWriter, *http.Request) error) http.Ha
 	}
 }
 
+// accountMemory is the bytes of memory that a token, user or project takes in a list, with the longest names.
+const accountMemory = 2 << 10
+
+// reserve waits for the memory of a list of n accounts.
+func reserve(r *http.Request, n int) error {
+	return httpapi.Reserve(r.Context(), int64(n)*accountMemory)
+}
+
 func actor(r *http.Request) store.Actor { return httpapi.Actor(r.Context(), "admin") }
 
 // decode reads a body and refuses unknown keys. Its errors contain names of keys, but never the text of the decoder:
@@ -107,6 +115,10 @@ type project struct {
 }
 
 func (d *server) listProjects(w http.ResponseWriter, r *http.Request) error {
+	_, _, n := d.Access.Counts()
+	if err := reserve(r, n); err != nil {
+		return err
+	}
 	out := []project{}
 	for _, p := range d.Access.Projects() {
 		out = append(out, project(p))
@@ -172,6 +184,11 @@ func (d *server) scrub(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// backupRate is the slowest speed at which a client may read a backup, in bytes per second. A backup holds a read
+// transaction, and the store keeps the pages that changes replace until it ends: at most another size of the store. It
+// is not staged in a file, because that would take the same space at once, and is impossible on a full disk.
+const backupRate = 1 << 20
+
 // backup streams a copy of the store. After an error it aborts the connection, so that no client mistakes a part of the
 // copy for the whole.
 func (d *server) backup(w http.ResponseWriter, r *http.Request) error {
@@ -179,6 +196,7 @@ func (d *server) backup(w http.ResponseWriter, r *http.Request) error {
 		return access.ErrBusy
 	}
 	defer d.release()
+	httpapi.ReadAtLeast(r.Context(), backupRate)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="nameplane.backup"`)
 	if err := d.Backup(w); err != nil {

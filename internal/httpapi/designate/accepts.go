@@ -57,14 +57,14 @@ func (c *call) accept(tx *publish.Tx, request, key string) (transferAccept, erro
 	if err != nil {
 		return t, err
 	}
+	if r.Status != statusActive {
+		return t, refuse("invalid_zone_transfer_request", "Zone Transfer Request has been used")
+	}
 	// 403 with this type is Designate's reply to a wrong key. The comparison takes the same time for every wrong key, so
 	// that the duration does not give the key away one character at a time.
 	if subtle.ConstantTimeCompare([]byte(r.Key), []byte(key)) != 1 {
 		return t, &fault{status: http.StatusForbidden, kind: "invalid_key",
-			message: "Key does not match the transfer request"}
-	}
-	if r.Status != statusActive {
-		return t, refuse("invalid_zone_transfer_request", "The zone transfer request has been accepted already")
+			message: "Key does not match stored key for request"}
 	}
 	z, err := tx.Zone(uuid.MustParse(r.ZoneID))
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *call) checkNeighbours(v store.View, z zone.Zone, from string) error {
 		return nil
 	}
 	parent, found := parentZone(v, z.Name)
-	if found && parent.Project != from && parent.Project != z.Project && !sharedWith(v, parent.ID, z.Project) {
+	if found && parent.Project != from && parent.Project != z.Project {
 		return illegalChild("Unable to take over a subzone of another project's zone; an administrator can")
 	}
 	return checkChildren(v, z)

@@ -2,12 +2,18 @@ package designate
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // tld is a top-level domain in which zones may be created. As in Designate, all are allowed when there is no entry.
@@ -24,7 +30,7 @@ type blacklist struct {
 	Description *string `json:"description"`
 }
 
-// tsigKey is a TSIG key (RFC 8945) that signs zone transfers.
+// tsigKey is a TSIG key (RFC 8945) that signs zone transfers and dynamic updates. Package transfer reads these objects.
 type tsigKey struct {
 	resourceMeta
 	Name       string `json:"name"`
@@ -32,11 +38,17 @@ type tsigKey struct {
 	Secret     string `json:"secret"`
 	Scope      string `json:"scope"`
 	ResourceID string `json:"resource_id"`
+
+	// These limits are not in Designate. A key without them may use all zones of its scope, and change all their records.
+	Zones []string `json:"zones,omitempty"`
+	Names []string `json:"names,omitempty"`
+	Types []string `json:"types,omitempty"`
 }
 
 // tlds compares names without case, because DNS names have none (RFC 4343).
 var tlds = resource[tld, *tld]{
-	kind: store.KindTLD, title: "TLD", path: "/v2/tlds", keys: []string{"name", "description"}, read: readTLD,
+	kind: store.KindTLD, title: "TLD", object: "Tld", path: "/v2/tlds", keys: []string{"name", "description"},
+	read: readTLD,
 	same: func(a, b tld) bool { return strings.EqualFold(a.Name, b.Name) },
 	listing: newListing("tlds", map[string]func(tld) string{
 		"name": func(t tld) string { return t.Name }, "description": func(t tld) string { return value(t.Description) },
@@ -82,7 +94,9 @@ func readBlacklist(in *input, isNew bool) func(*blacklist) {
 	}
 	pattern := in.text("pattern", 255)
 	if pattern != nil {
-		if _, err := regexp.Compile(*pattern); err != nil {
+		if *pattern == "" { // it would match every name
+			in.note("pattern", "'' is not a 'regex'", "format", "regex")
+		} else if _, err := regexp.Compile(*pattern); err != nil {
 			in.note("pattern", fmt.Sprintf("'%s' is not a 'regex': %v", *pattern, err), "format", "regex")
 		}
 	}
@@ -100,8 +114,9 @@ func readBlacklist(in *input, isNew bool) func(*blacklist) {
 var tsigAlgorithms = []string{"hmac-md5", "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
 
 var tsigKeys = resource[tsigKey, *tsigKey]{
-	kind: store.KindTSIGKey, title: "TSIG key", path: "/v2/tsigkeys", read: readTSIGKey,
-	keys: []string{"name", "algorithm", "secret", "scope", "resource_id"},
+	kind: store.KindTSIGKey, title: "TSIG key", object: "TsigKey", path: "/v2/tsigkeys", read: readTSIGKey,
+	check: checkTSIGKey,
+	keys:  []string{"name", "algorithm", "secret", "scope", "resource_id", "zones", "names", "types"},
 	same: func(a, b tsigKey) bool { // a DNS message writes both spellings of a name in the same form
 		return strings.EqualFold(strings.TrimSuffix(a.Name, "."), strings.TrimSuffix(b.Name, "."))
 	},
@@ -125,7 +140,7 @@ var tsigKeyFields = []struct {
 	{"secret", 160, func(k *tsigKey) *string { return &k.Secret }, isSecret},
 	{"scope", 4, func(k *tsigKey) *string { return &k.Scope }, func(s string) bool { return s == "POOL" || s == "ZONE" }},
 	{"resource_id", 36, func(k *tsigKey) *string { return &k.ResourceID },
-		func(s string) bool { _, err := parseID(s); return err == nil }},
+		func(s string) bool { _, ok := parseID(s); return ok }},
 }
 
 func readTSIGKey(in *input, isNew bool) func(*tsigKey) {
@@ -143,13 +158,84 @@ func readTSIGKey(in *input, isNew bool) func(*tsigKey) {
 		}
 		given[f.key] = *s
 	}
+	lists := map[string][]string{}
+	for _, l := range tsigKeyLists {
+		if in.has(l.key) {
+			lists[l.key] = readTSIGKeyList(in, l.key, l.fits)
+		}
+	}
 	return func(k *tsigKey) {
 		for _, f := range tsigKeyFields {
 			if s, ok := given[f.key]; ok {
 				*f.of(k) = s
 			}
 		}
+		for _, l := range tsigKeyLists {
+			if list, ok := lists[l.key]; ok {
+				*l.of(k) = list
+			}
+		}
 	}
+}
+
+// tsigKeyLists lists the limits of a key.
+var tsigKeyLists = []struct {
+	key  string
+	of   func(*tsigKey) *[]string
+	fits func(string) bool
+}{
+	{"zones", func(k *tsigKey) *[]string { return &k.Zones },
+		func(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }},
+	{"names", func(k *tsigKey) *[]string { return &k.Names },
+		func(s string) bool { _, err := transfer.ParseNamePattern(s); return s != "" && err == nil }},
+	{"types", func(k *tsigKey) *[]string { return &k.Types },
+		func(s string) bool { t, err := rr.ParseType(s); return err == nil && t.IsData() && t != rr.TypeALIAS }},
+}
+
+// maxTSIGKeyList is the maximum length of a limit. The server compares every record of an update with all patterns.
+const maxTSIGKeyList = 100
+
+func readTSIGKeyList(in *input, key string, fits func(string) bool) []string {
+	list := in.texts(key)
+	if len(list) > maxTSIGKeyList {
+		in.note(key, fmt.Sprintf("%d are too many", len(list)), "maxItems", maxTSIGKeyList)
+		return nil
+	}
+	for i, s := range list {
+		if !fits(s) {
+			in.noteItem(key, i, fmt.Sprintf("'%s' is not valid in %s", short([]byte(s)), key), "format", key)
+		}
+	}
+	return list
+}
+
+// checkTSIGKey refuses a key for a zone that does not exist.
+func checkTSIGKey(v store.View, k tsigKey) error {
+	if k.Scope == "ZONE" && len(k.Zones) > 0 {
+		return invalid(problem{[]any{"zones"}, "'zones' is for a key of scope POOL", "not_allowed", nil})
+	}
+	if k.Scope == "ZONE" {
+		return checkZoneID(v, k.ResourceID, "resource_id")
+	}
+	for i, id := range k.Zones {
+		if err := checkZoneID(v, id, "zones", i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkZoneID refuses the id of a zone that does not exist. Overlays count as none: no key is for them.
+func checkZoneID(v store.View, s string, path ...any) error {
+	id, err := uuid.Parse(s)
+	if err != nil {
+		return err
+	}
+	z, err := v.Zone(id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && z.Kind == zone.Overlay {
+		return invalid(problem{path, fmt.Sprintf("there is no zone '%s'", s), "zone", nil})
+	}
+	return err
 }
 
 // isKeyName reports whether s is a domain name, with or without the final dot: users type key names in both forms.

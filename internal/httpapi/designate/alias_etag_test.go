@@ -20,7 +20,7 @@ func TestAliasIfMatch(t *testing.T) {
 		s.want(304, request{as: alice, call: "GET " + path, headers: []string{"If-None-Match: " + read}})
 		s.want(412, request{as: alice, call: "PUT " + path, body: `{"ttl":100}`,
 			headers: []string{`If-Match: "0123456789ab-` + tag[14:]}})
-		s.want(200, request{as: alice, call: "PUT " + path, body: `{"ttl":100}`, headers: []string{"If-Match: " + tag}})
+		s.want(202, request{as: alice, call: "PUT " + path, body: `{"ttl":100}`, headers: []string{"If-Match: " + tag}})
 		s.want(412, request{as: alice, call: "PUT " + path, body: `{"ttl":200}`, headers: []string{"If-Match: " + tag}})
 		s.want(412, request{as: alice, call: "DELETE " + path, headers: []string{"If-Match: " + read}})
 	})

@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,9 +15,6 @@ import (
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/zone"
 )
-
-// aliasType is the text of the type ALIAS in the API.
-const aliasType = "ALIAS"
 
 // aliasState is the state of an ALIAS record set. Designate does not have it; its clients ignore the extra object.
 type aliasState struct {
@@ -93,12 +91,29 @@ func wireFamily(st alias.State, i int) aliasFamily {
 }
 
 // wire returns the JSON form of a record set without its links. Entity tags are computed from this form.
-func (c *call) wire(zs zoneSet) wireRecordSet {
-	w := recordSetOnWire(zs.zone, zs.set)
-	if zs.set.Type == rr.TypeALIAS {
-		w.Status, w.Action = c.api.aliasStatus(alias.Key{Zone: zs.zone.ID, Name: zs.set.Name})
+func (c *call) wire(zs zoneSet) wireRecordSet { return c.wireAll([]zoneSet{zs})[0] }
+
+// wireAll is wire for several sets. It asks for the progress of all ALIAS at once: lists of one project would otherwise
+// take the lock of package alias very often, and changes of other projects wait for it.
+func (c *call) wireAll(sets []zoneSet) []wireRecordSet {
+	var keys []alias.Key
+	for _, zs := range sets {
+		if zs.set.Type == rr.TypeALIAS {
+			keys = append(keys, alias.Key{Zone: zs.zone.ID, Name: zs.set.Name})
+		}
 	}
-	return w
+	progress := c.api.progress(keys...)
+	out := make([]wireRecordSet, 0, len(sets))
+	for _, zs := range sets {
+		w := recordSetOnWire(zs.zone, zs.set)
+		var target alias.Progress
+		if zs.set.Type == rr.TypeALIAS {
+			target, progress = progress[0], progress[1:]
+		}
+		w.Status, w.Action = c.setStatus(zs.set, target)
+		out = append(out, w)
+	}
+	return out
 }
 
 // wireShown returns the JSON form of a record set with its links and the state of an ALIAS. The state changes without
@@ -113,20 +128,25 @@ func (c *call) wireShown(zs zoneSet) wireRecordSet {
 	return w
 }
 
-// aliasStatus returns the status and the action of an ALIAS. One that the service does not know yet is new.
-func (a *API) aliasStatus(k alias.Key) (status, action string) {
-	if status, action, ok := a.Aliases.Status(k); ok {
-		return string(status), action
+// progress returns the progress of some ALIAS. One that the service does not know yet is new.
+func (a *API) progress(keys ...alias.Key) []alias.Progress {
+	if len(keys) == 0 {
+		return nil
 	}
-	return statusPending, alias.Create
+	out := a.Aliases.Progress(keys...)
+	for i := range out {
+		out[i] = cmp.Or(out[i], alias.Progress{Status: statusPending, Action: alias.Create})
+	}
+	return out
 }
 
-// statusOf returns the status of a record set. Only an ALIAS can have another status than ACTIVE.
-func (a *API) statusOf(s zone.RecordSet) string {
-	if s.Type != rr.TypeALIAS {
-		return statusActive
+// statusOf returns the status of a record set.
+func (c *call) statusOf(s zone.RecordSet) string {
+	var target alias.Progress
+	if s.Type == rr.TypeALIAS {
+		target = c.api.progress(alias.Key{Zone: s.Zone, Name: s.Name})[0]
 	}
-	status, _ := a.aliasStatus(alias.Key{Zone: s.Zone, Name: s.Name})
+	status, _ := c.setStatus(s, target)
 	return status
 }
 

@@ -203,8 +203,8 @@ func TestAliasUpdate(t *testing.T) {
 		s.wait(2 * time.Second)
 		whole := s.as(alice, 200, "GET "+path, "").Body.String()
 		s.wait(100 * time.Second)                  // the times in the state have changed
-		s.as(alice, 200, "PUT "+path, whole)       // the client can send back what it has read
-		s.as(alice, 200, "PUT "+path, `{"ttl":5}`) // a change of the TTL needs no lookup
+		s.as(alice, 202, "PUT "+path, whole)       // the client can send back what it has read
+		s.as(alice, 202, "PUT "+path, `{"ttl":5}`) // a change of the TTL needs no lookup
 		res := s.as(alice, 202, "PUT "+path, `{"records":["gone.example.net."]}`)
 		if res.str("status") != "PENDING" || res.str("action") != "UPDATE" {
 			t.Errorf("update = %s", res.Body)
@@ -315,8 +315,8 @@ func TestAliasHistory(t *testing.T) {
 		aliased := serial()
 		history := s.as(alice, 200, "GET "+z+"/history", "")
 		text := history.Body.String()
-		if !strings.Contains(text, `"flattened":true`) || !strings.Contains(text, `"door":"alias"`) {
-			t.Errorf("the history does not tell what was flattened: %s", text)
+		if !strings.Contains(text, `"flattened":true`) || !strings.Contains(text, `"api":"alias"`) {
+			t.Errorf("the history does not show what was flattened: %s", text)
 		}
 		diff := s.as(alice, 200, fmt.Sprintf("GET %s/history/diff?from=%d&to=%d", z, addresses, aliased), "")
 		var got []string

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/strictjson"
 )
 
@@ -47,6 +48,9 @@ func (c *call) anyInput(resource string) (*input, error) {
 	if err != nil {
 		return nil, readError(err)
 	}
+	if err := httpapi.TakeTurnFor(c.r.Context(), len(b)); err != nil { // commit ends the turn
+		return nil, err
+	}
 	return parseInput(resource, b)
 }
 
@@ -59,10 +63,16 @@ func readError(err error) error {
 	return badRequest("The body could not be read: %v", err)
 }
 
+// isEmptyBody reports whether a body has no object. Designate treats null as an empty body.
+func isEmptyBody(b []byte) bool {
+	b = bytes.TrimSpace(b)
+	return len(b) == 0 || string(b) == "null"
+}
+
 // parseInput parses a body. It distinguishes an empty body from invalid JSON, because Designate has a type for each.
 func parseInput(resource string, b []byte) (*input, error) {
-	if len(bytes.TrimSpace(b)) == 0 {
-		return nil, refuse("empty_request_body", "Request body is empty")
+	if isEmptyBody(b) {
+		return nil, refuse("empty_request_body", "Request Body is empty")
 	}
 	in := &input{resource: resource}
 	if err := strictjson.Unmarshal(b, &in.fields); err != nil {
@@ -70,9 +80,6 @@ func parseInput(resource string, b []byte) (*input, error) {
 			return nil, refuse("invalid_json", "The body must be a JSON object, not %s", t.Value)
 		}
 		return nil, refuse("invalid_json", "%s", err)
-	}
-	if in.fields == nil {
-		return nil, refuse("invalid_json", "The body must be a JSON object, not null")
 	}
 	return in, nil
 }
@@ -128,7 +135,7 @@ func (r repeated) check(current func() any) error {
 	}
 	var bad []string
 	for key, v := range r.values {
-		if was, ok := have[key]; !ok || !reflect.DeepEqual(was, v) {
+		if was, ok := have[key]; !ok || !reflect.DeepEqual(was, v) && !sameName(key, was, v) {
 			bad = append(bad, key)
 		}
 	}
@@ -136,11 +143,19 @@ func (r repeated) check(current func() any) error {
 		return nil
 	}
 	slices.Sort(bad)
-	return refuse("invalid_object", "Provided object does not match schema. Keys ['%s'] are not valid for %s",
+	return refuse("invalid_object", "Provided object does not match schema.  Keys ['%s'] are not valid for %s",
 		strings.Join(bad, "', '"), r.resource)
 }
 
-// note adds a problem with a field. validator and value are those of a JSON schema, which Designate validates with.
+// sameName reports whether the values of a key are the same DNS name, which has no case (RFC 4343).
+func sameName(key string, a, b any) bool {
+	was, isText := a.(string)
+	v, sent := b.(string)
+	return (key == "name" || key == "zone_name") && isText && sent && strings.EqualFold(was, v)
+}
+
+// note adds a problem with a field. validator and value are the keyword of JSON Schema that the field violates and its
+// value, because the errors of Designate have them.
 func (in *input) note(field, message, validator string, value any) {
 	in.problems = append(in.problems, problem{append(slices.Clone(in.path), field), message, validator, value})
 }
@@ -271,8 +286,8 @@ func (in *input) uuid(key string) string {
 	if s == nil {
 		return ""
 	}
-	id, err := parseID(*s)
-	if err != nil {
+	id, ok := parseID(*s)
+	if !ok {
 		in.note(key, fmt.Sprintf("'%s' is not a 'uuid'", *s), "format", "uuid")
 	}
 	return id.String()

@@ -27,6 +27,7 @@ type call struct {
 	r        *http.Request
 	route    Route
 	scope    scope
+	lag      lag
 }
 
 // scope is the project that a request acts for, and the extra rights that its headers ask for.
@@ -57,6 +58,7 @@ const (
 	needMember
 	needAdmin
 	needPrimary // the route edits record sets; those of a SECONDARY zone are edited at its masters
+	isZoneFile  // the reply is a zone file and not JSON
 
 	needNothing demand = 0
 )
@@ -112,15 +114,38 @@ func isTrue(s string) bool {
 
 // id returns a path parameter that must be a UUID.
 func (c *call) id(param string) (uuid.UUID, error) {
-	return parseID(c.r.PathValue(param))
-}
-
-func parseID(s string) (uuid.UUID, error) {
-	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 { // uuid.Parse also accepts URNs, braces and a form without hyphens
-		return id, &fault{status: http.StatusBadRequest, kind: "invalid_uuid", message: "Invalid UUID: " + s}
+	s := c.r.PathValue(param)
+	id, ok := parseID(s)
+	if !ok {
+		return id, refuse("invalid_uuid", "Invalid UUID %s: %s", c.idName(param), s)
 	}
 	return id, nil
+}
+
+// idNames are the names of the path parameter {id} in Designate's messages, by the path segment before it.
+var idNames = map[string]string{
+	"blacklists": "blacklist_id", "exports": "export_id", "imports": "import_id", "pools": "pool_id",
+	"service_statuses": "service_id", "shares": "zone_share_id", "tlds": "tld_id",
+	"transfer_accepts": "transfer_accept_id", "transfer_requests": "zone_transfer_request_id", "tsigkeys": "tsigkey_id",
+}
+
+// idName returns the name of a path parameter in Designate's messages.
+func (c *call) idName(param string) string {
+	before, _, found := strings.Cut(c.route.Pattern, "/{id}")
+	if param != "id" || !found {
+		return param
+	}
+	last := before[strings.LastIndexByte(before, '/')+1:]
+	if c.route.Method == remove && (last == "exports" || last == "imports") {
+		return "zone_" + idNames[last]
+	}
+	return idNames[last]
+}
+
+// parseID parses a UUID with hyphens. uuid.Parse also accepts URNs, braces and a form without hyphens.
+func parseID(s string) (uuid.UUID, bool) {
+	id, err := uuid.Parse(s)
+	return id, err == nil && len(s) == 36
 }
 
 func (c *call) actor() store.Actor {
@@ -130,14 +155,30 @@ func (c *call) actor() store.Actor {
 
 // commit runs an edit. It runs the edit again, from the state before it, when fn needs more memory.
 func (c *call) commit(fn func(*publish.Tx) error) error {
-	return c.withMemory(func() error { return c.api.Publisher.Commit(c.r.Context(), c.actor(), fn) })
+	httpapi.EndTurn(c.r.Context())
+	return c.withMemory(func() error { return c.api.Publisher.Commit(c.r.Context(), c.actor(), c.lifted(fn)) })
 }
 
-// commitSized commits an edit of n record sets. A very large edit does not share a group with the edits of others.
+// lifted returns the edit without the quotas of records if the caller is an administrator. Quotas are for tenants.
+func (c *call) lifted(fn func(*publish.Tx) error) func(*publish.Tx) error {
+	if !c.scope.caller.IsAdmin() {
+		return fn
+	}
+	return func(tx *publish.Tx) error {
+		tx.LiftRecordQuotas()
+		return fn(tx)
+	}
+}
+
+// manySets is the number of record sets above which an edit does not share a group with the edits of others. Undoing
+// this many takes about ten megabytes and ten milliseconds.
+const manySets = 20_000
+
+// commitSized commits an edit of n record sets.
 func (c *call) commitSized(n int, fn func(*publish.Tx) error) error {
-	const many = 20_000 // undoing this many takes about ten megabytes and ten milliseconds
-	if n > many {
-		return c.api.Publisher.CommitAlone(context.WithoutCancel(c.r.Context()), c.actor(), fn)
+	if n > manySets {
+		httpapi.EndTurn(c.r.Context())
+		return c.api.Publisher.CommitAlone(context.WithoutCancel(c.r.Context()), c.actor(), c.lifted(fn))
 	}
 	return c.commit(fn)
 }
@@ -150,7 +191,9 @@ func (c *call) view(fn func(store.View) error) error {
 // viewed returns what fn reads from the store.
 func viewed[T any](c *call, fn func(store.View) (T, error)) (out T, err error) {
 	err = c.view(func(v store.View) (err error) {
-		out, err = fn(v)
+		if out, err = fn(v); err != nil {
+			out = *new(T) // see setPage
+		}
 		return err
 	})
 	return out, err
@@ -159,8 +202,7 @@ func viewed[T any](c *call, fn func(store.View) (T, error)) (out T, err error) {
 // url returns the address of a path of this API.
 func (c *call) url(path string) string { return httpapi.BaseURL(c.r, c.settings.BaseURL) + path }
 
-// created returns the reply to a create: 201 with a Location header. Callers change the status to 202 when the new
-// resource is PENDING, as Designate does.
+// created returns the reply to a create: 201 with a Location header.
 func created(body any, self string) reply {
 	return reply{status: http.StatusCreated, body: body, location: self}
 }
@@ -239,6 +281,10 @@ func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
+	if l, ok := v.(collection); ok {
+		err := l.encode(&b, e)
+		return b.Bytes(), err
+	}
 	err := e.Encode(v)
 	return b.Bytes(), err
 }

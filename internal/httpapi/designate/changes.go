@@ -21,6 +21,7 @@ type change struct {
 	values  values
 	action  string // create, update, upsert or delete
 	name    dnsname.Name
+	spelled string // the name as it was sent; "": canonical
 	typ     rr.Type
 	ifMatch string // the entity tag that the set must have; "": any
 }
@@ -105,7 +106,7 @@ func readChange(in *input) change {
 		in.note("action", fmt.Sprintf("'%s' is not one of create, update, upsert, delete", ch.action), "enum",
 			[]string{"create", "update", "upsert", "delete"})
 	}
-	ch.name = in.hostname("name", true)
+	ch.name, ch.spelled = in.hostname("name", true)
 	if s := in.text("type", 32); s != nil {
 		t, ok := parseType(*s)
 		if !ok {
@@ -167,8 +168,9 @@ func (c *call) applyAll(tx *publish.Tx, z zone.Zone, items []change) ([]changed,
 // itemFault returns the fault of one item of a batch.
 func itemFault(i int, c *call, err error) error {
 	f := *c.asFault(err)
-	f.problems = []problem{{[]any{"changes", i}, f.message, f.kind, nil}}
-	f.message = fmt.Sprintf("Change %d of the batch, counted from 0: %s", i, f.message)
+	text := f.text()
+	f.problems = []problem{{[]any{"changes", i}, text, f.kind, nil}}
+	f.message = fmt.Sprintf("Change %d of the batch, counted from 0: %s", i, text)
 	return &f
 }
 
@@ -197,7 +199,7 @@ func (c *call) applyOne(tx *publish.Tx, z zone.Zone, ch change) (zoneSet, error)
 		return zs, tx.DeleteSet(z.ID, ch.name, ch.typ)
 	}
 	next := was
-	next.Name, next.Type = ch.name, ch.typ
+	next.Name, next.Type, next.Spelling = ch.name, ch.typ, ch.spelled
 	ch.values.apply(&next)
 	if exists && ch.action != "create" {
 		zs.set, err = c.changeSet(tx, zs, next)

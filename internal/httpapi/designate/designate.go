@@ -31,9 +31,18 @@ type API struct {
 	Log       *slog.Logger   // default: none
 	Budget    *budget.Budget // bounds the memory that imports take
 
+	// HasProject reports whether a project exists; nil: not known. Quotas of other projects cannot be set.
+	HasProject func(id string) bool
+
+	// Identity returns the entry of the identity service in version documents; nil: there is no identity service.
+	Identity func(base string) any
+
 	once    sync.Once
 	mux     *http.ServeMux
 	imports *importQueue
+
+	poolsDue chan struct{} // see wakePools
+
 	uploads httpapi.Shares[string] // running uploads of zone files, by project
 
 	downloads httpapi.Shares[string] // streamed replies that are being sent, by project
@@ -47,11 +56,12 @@ func (a *API) init() {
 		a.uploads.Max, a.downloads.Max = maxUploads, maxDownloads
 		a.started = time.Now()
 		a.imports = newImportQueue()
+		a.poolsDue = make(chan struct{}, 1)
 		a.Log = cmp.Or(a.Log, slog.New(slog.DiscardHandler))
 	})
 }
 
-// Handler serves the version document at / and everything below /v2. The request's context must carry an
+// Handler serves the version documents at / and /dns, and everything below /v2. The request's context must carry an
 // authenticated httpapi.Caller.
 func (a *API) Handler() http.Handler {
 	a.init()
@@ -59,7 +69,8 @@ func (a *API) Handler() http.Handler {
 }
 
 // Run imports the zone files that requests have uploaded, until ctx ends. At the start it marks the imports that an
-// earlier process did not finish as failed. Every hour it deletes finished tasks and requests that have expired.
+// earlier process did not finish as failed. It gives zones the new name servers of their pools. Every hour it deletes
+// finished tasks and requests that have expired.
 func (a *API) Run(ctx context.Context) error {
 	a.init()
 	if err := ignoreUnavailable(a.failInterruptedImports(ctx)); err != nil {
@@ -68,6 +79,7 @@ func (a *API) Run(ctx context.Context) error {
 	var queue sync.WaitGroup
 	defer queue.Wait()
 	queue.Go(func() { a.imports.work(ctx) })
+	queue.Go(func() { a.runPools(ctx) })
 	a.tidy(ctx)
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
@@ -102,6 +114,9 @@ func (c *call) dispatch() (reply, error) {
 		return reply{}, err
 	}
 	if err := c.allow(c.route.need); err != nil {
+		return reply{}, err
+	}
+	if err := c.checkAccept(); err != nil {
 		return reply{}, err
 	}
 	return c.route.handle(c)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
@@ -25,7 +26,19 @@ type fault struct {
 	retryAfter int // seconds; 0: no Retry-After header
 }
 
-func (f *fault) Error() string { return f.kind + ": " + f.message }
+func (f *fault) Error() string { return f.kind + ": " + f.text() }
+
+// text returns the message, or the messages of the problems.
+func (f *fault) text() string {
+	if f.message != "" {
+		return f.message
+	}
+	var parts []string
+	for _, p := range f.problems {
+		parts = append(parts, p.Message)
+	}
+	return strings.Join(parts, ". ")
+}
 
 // problem is an error in one field, in the form of the validator of Designate (Python's jsonschema).
 type problem struct {
@@ -55,14 +68,14 @@ func notFound(kind, what string) *fault {
 	return &fault{status: http.StatusNotFound, kind: kind + "_not_found", message: "Could not find " + what}
 }
 
-func duplicate(kind string, format string, a ...any) *fault {
-	return &fault{status: http.StatusConflict, kind: "duplicate_" + kind, message: fmt.Sprintf(format, a...)}
+func duplicate(kind, what string) *fault {
+	return &fault{status: http.StatusConflict, kind: "duplicate_" + kind, message: "Duplicate " + what}
 }
 
-// invalid returns the error for an object whose fields are wrong. The message is the one of Designate.
+// invalid returns the error for an object whose fields are wrong. As in Designate it has no message of its own: clients
+// then show the messages of the problems.
 func invalid(problems ...problem) *fault {
-	return &fault{status: http.StatusBadRequest, kind: "invalid_object",
-		message: "Provided object does not match schema", problems: problems}
+	return &fault{status: http.StatusBadRequest, kind: "invalid_object", problems: problems}
 }
 
 // known maps errors of other packages to errors of the API. A handler that knows more, such as which resource was not
@@ -76,6 +89,7 @@ var known = []struct {
 	{store.ErrExists, http.StatusConflict, "duplicate"},
 	{store.ErrChanged, http.StatusPreconditionFailed, "precondition_failed"},
 	{httpapi.ErrNoMemory, http.StatusServiceUnavailable, "service_unavailable"},
+	{httpapi.ErrNoTurn, http.StatusServiceUnavailable, "service_unavailable"},
 	{publish.ErrMemory, http.StatusServiceUnavailable, "service_unavailable"},
 	{context.Canceled, http.StatusServiceUnavailable, "request_cancelled"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "request_timed_out"},

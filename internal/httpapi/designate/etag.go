@@ -13,22 +13,24 @@ import (
 // tagOf returns the strong entity tag of a zone or record set without its links. It covers the whole representation, so
 // that every change is noticed.
 //
-// The status of an ALIAS changes without an edit. Its tag has two parts: one covers the fields that the owner wrote,
-// one the whole representation. If-Match compares the first part only.
+// The status of a record set changes without an edit. The tag of a set that is not ACTIVE has two parts: one covers the
+// fields that the owner wrote, one the whole representation. If-Match compares the first part only.
 func tagOf(v any) string {
+	set, ok := v.(wireRecordSet)
+	if !ok || set.Status == statusActive && set.Action == actionNone && set.Alias == nil {
+		return tagOfValue(v)
+	}
+	whole := tagOfValue(set)
+	set.Status, set.Action, set.Alias = statusActive, actionNone, nil
+	return strings.TrimSuffix(tagOfValue(set), `"`) + "-" + strings.TrimPrefix(whole, `"`)
+}
+
+func tagOfValue(v any) string {
 	b, err := marshal(v)
 	if err != nil {
 		return ""
 	}
-	set, ok := v.(wireRecordSet)
-	if !ok || set.Type != aliasType {
-		return tagOfText(b)
-	}
-	set.Status, set.Action, set.Alias = "", "", nil
-	if written, err := marshal(set); err == nil {
-		return strings.TrimSuffix(tagOfText(written), `"`) + "-" + strings.TrimPrefix(tagOfText(b), `"`)
-	}
-	return ""
+	return tagOfText(b)
 }
 
 // sameWritten reports whether two tags agree in the part that covers the fields of the owner.

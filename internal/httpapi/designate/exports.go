@@ -37,9 +37,12 @@ func tasks(kind store.Kind, name, title string) resource[task, *task] {
 		kind: kind, title: title, path: "/v2/zones/tasks/" + name,
 		owners: func(t task) []string { return []string{t.ProjectID} },
 		ended:  func(t task) bool { return t.Status != statusPending },
-		present: func(_ *call, t *task) {
-			if t.Location != nil {
+		present: func(c *call, t *task) {
+			switch {
+			case t.Location != nil:
 				t.Links.Export = t.Links.Self + "/export"
+			case t.ZoneID != nil: // an import that is COMPLETE
+				t.Links.Zone = c.url("/v2/zones/" + *t.ZoneID)
 			}
 		},
 		listing: newListing(name, map[string]func(task) string{
@@ -55,7 +58,7 @@ func tasks(kind store.Kind, name, title string) resource[task, *task] {
 func (c *call) createExport() (reply, error) {
 	var t task
 	err := c.commit(func(tx *publish.Tx) error {
-		z, err := c.zone(tx.View)
+		z, err := c.ownZone(tx.View)
 		if err != nil {
 			return err
 		}
@@ -74,13 +77,13 @@ func (c *call) createExport() (reply, error) {
 	return exportTasks.created(c, http.StatusAccepted, t), err
 }
 
-// fetchExport streams the zone file. The caller must still be able to see the zone: an export is not a copy.
+// fetchExport streams the zone file. The caller must still own the zone: an export is not a copy.
 func (c *call) fetchExport() (reply, error) {
 	var z zone.Zone
 	err := c.view(func(v store.View) error {
 		t, err := exportTasks.get(c, v)
 		if err == nil {
-			z, err = c.zoneByID(v, uuid.MustParse(*t.ZoneID))
+			z, err = c.ownZoneByID(v, uuid.MustParse(*t.ZoneID))
 		}
 		return cmp.Or(err, c.need(streamMemory))
 	})

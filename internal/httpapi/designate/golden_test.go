@@ -8,10 +8,10 @@ import (
 
 func TestGolden(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	s.golden("versions", s.as(alice, 200, "GET /", ""))
+	s.golden("versions", s.as(alice, 200, "GET /dns/", ""))
 	s.golden("version", s.as(alice, 200, "GET /v2/", ""))
 
-	z := s.as(alice, 201, "POST /v2/zones", `{"name":"example.org.","email":"host.master@example.org","ttl":7200,
+	z := s.as(alice, 202, "POST /v2/zones", `{"name":"example.org.","email":"host.master@example.org","ttl":7200,
 		"description":"the first","attributes":{"tier":"gold"}}`)
 	s.golden("zone_create", z)
 	path := "/v2/zones/" + z.str("id")
@@ -23,15 +23,15 @@ func TestGolden(t *testing.T) {
 	}
 	s.golden("zone_show", s.as(alice, 200, "GET "+path, ""))
 	s.golden("zone_list", s.as(alice, 200, "GET /v2/zones", ""))
-	s.golden("zone_update", s.as(alice, 200, "PATCH "+path, `{"email":"new@example.org","description":null}`))
+	s.golden("zone_update", s.as(alice, 202, "PATCH "+path, `{"email":"new@example.org","description":null}`))
 	s.golden("zone_nameservers", s.as(alice, 200, "GET "+path+"/nameservers", ""))
 
-	set := s.as(alice, 201, "POST "+path+"/recordsets", `{"name":"www.example.org.","type":"A","ttl":60,
+	set := s.as(alice, 202, "POST "+path+"/recordsets", `{"name":"www.example.org.","type":"A","ttl":60,
 		"records":["192.0.2.2","192.0.2.1"],"description":"web"}`)
 	s.golden("recordset_create", set)
 	one := path + "/recordsets/" + set.str("id")
 	s.golden("recordset_show", s.as(alice, 200, "GET "+one, ""))
-	s.golden("recordset_update", s.as(alice, 200, "PUT "+one, `{"ttl":null}`))
+	s.golden("recordset_update", s.as(alice, 202, "PUT "+one, `{"ttl":null}`))
 	s.golden("recordset_list", s.as(alice, 200, "GET "+path+"/recordsets", ""))
 	s.golden("recordset_list_all", s.as(alice, 200, "GET /v2/recordsets?type=A", ""))
 	s.golden("changes", s.as(alice, 200, "POST "+path+"/changes", `{"changes":[

@@ -19,7 +19,7 @@ type historyChange struct {
 	Time      timestamp   `json:"created_at"`
 	Who       string      `json:"who"`
 	ProjectID string      `json:"project_id"`
-	API       string      `json:"door"` // the API that the change came through
+	API       string      `json:"api"` // the API that the change came through
 	RequestID string      `json:"request_id"`
 	Note      string      `json:"note"`
 	From      uint32      `json:"serial_from"`
@@ -69,14 +69,14 @@ func wireChange(ch store.Change) historyChange {
 
 func wireSetChange(before, after *zone.RecordSet) setChange {
 	any := cmp.Or(after, before)
-	return setChange{any.Name.String(), any.Type.String(), valuesOf(before), valuesOf(after), any.Hidden}
+	return setChange{any.Spelled(), any.Type.String(), valuesOf(before), valuesOf(after), any.Hidden}
 }
 
 func valuesOf(s *zone.RecordSet) *setValues {
 	if s == nil {
 		return nil
 	}
-	return &setValues{s.TTL, recordTexts(s.Type, s.Data), s.Description}
+	return &setValues{s.TTL, s.Texts(), s.Description}
 }
 
 // listHistory lists the changes of a zone, newest first. The marker is the id of a change.
@@ -118,7 +118,10 @@ func (c *call) changesBefore(v store.View, z zone.Zone, before uint64, most int)
 		out = append(out, wireChange(ch))
 		return true, nil
 	})
-	return out, next, err
+	if err != nil {
+		return nil, "", err // see setPage
+	}
+	return out, next, nil
 }
 
 // changeWeight returns about how many bytes a change takes in memory.

@@ -135,11 +135,11 @@ func TestHistory(t *testing.T) {
 	a := s.set(z, "a.example.org.", "A", "192.0.2.1")
 	s.set(z, "b.example.org.", "MX", "10 a.example.org.")
 	second, secondFile := s.serial(z), s.file(z)
-	s.as(alice, 200, "PUT "+a, `{"records":["192.0.2.2"],"ttl":7}`)
-	s.as(alice, 200, "PATCH "+z, `{"email":"other@example.net"}`)
+	s.as(alice, 202, "PUT "+a, `{"records":["192.0.2.2"],"ttl":7}`)
+	s.as(alice, 202, "PATCH "+z, `{"email":"other@example.net"}`)
 	s.as(alice, 202, "DELETE "+a, "")
 	third, thirdFile := s.serial(z), s.file(z)
-	s.as(alice, 200, "PATCH "+z, `{"description":"no new serial"}`)
+	s.as(alice, 202, "PATCH "+z, `{"description":"no new serial"}`)
 
 	pages := s.follow(z+"/history?limit=2", "history", "note")
 	want := [][]string{{"update zone", "delete record set"}, {"update zone", "update record set"},
@@ -222,11 +222,11 @@ func TestHistoryZoneTTL(t *testing.T) {
 	var serials, files []string
 	keep := func() { serials, files = append(serials, s.serial(z)), append(files, s.file(z)) }
 	keep()
-	s.as(alice, 200, "PATCH "+z, `{"ttl":60,"email":"other@example.net"}`)
+	s.as(alice, 202, "PATCH "+z, `{"ttl":60,"email":"other@example.net"}`)
 	keep()
 	s.set(z, "b.example.org.", "A", "192.0.2.2")
-	s.as(alice, 200, "PATCH "+z, `{"ttl":70}`)
-	s.as(alice, 200, "PATCH "+z, `{"ttl":80}`)
+	s.as(alice, 202, "PATCH "+z, `{"ttl":70}`)
+	s.as(alice, 202, "PATCH "+z, `{"ttl":80}`)
 	keep()
 	res := s.as(alice, 200, "GET "+z+"/history/diff?from="+serials[0]+"&to="+serials[2], "")
 	if diff := cmp.Diff(map[string]any{"before": 3600.0, "after": 80.0}, res.json["zone_ttl"]); diff != "" {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
@@ -60,11 +62,11 @@ type imported struct {
 // changes of the zone's TTL.
 func (in imported) sets() iter.Seq[zone.RecordSet] {
 	return func(yield func(zone.RecordSet) bool) {
-		for set := range in.stage.Sets() {
+		for set, spelling := range in.stage.Sets() {
 			if in.aliases[set.Name] && (set.Type == rr.TypeA || set.Type == rr.TypeAAAA) {
 				continue // derived from the ALIAS, which is looked up again
 			}
-			s := zone.RecordSet{Name: set.Name, Type: set.Type, Data: set.Data}
+			s := zone.RecordSet{Name: set.Name, Spelling: spelling, Type: set.Type, Data: set.Data}
 			if ttl := set.TTL; ttl != in.zone.TTL {
 				s.TTL = &ttl
 			}
@@ -81,7 +83,7 @@ var ttlLine = regexp.MustCompile(`(?m)^\$TTL[ \t]+(\d+)[ \t\r]*(;.*)?$`)
 // zoneOf returns the zone that an SOA record and the $TTL directive at the head of the file describe. Without $TTL the
 // TTL of the SOA record is the TTL of the zone.
 func zoneOf(soa zonefile.Record, head []byte) zone.Zone {
-	z := zone.Zone{Name: soa.Name, Kind: zone.Primary, Pool: poolID, TTL: soa.TTL}
+	z := zone.Zone{Name: soa.Name, Spelling: soa.Spelling, Kind: zone.Primary, TTL: soa.TTL}
 	if m := ttlLine.FindSubmatch(head); m != nil {
 		if n, err := strconv.ParseUint(string(m[1]), 10, 31); err == nil {
 			z.TTL = uint32(n)
@@ -89,8 +91,8 @@ func zoneOf(soa zonefile.Record, head []byte) zone.Zone {
 	}
 	data, ok := zone.ParseSOA(soa.Data)
 	z.Serial = data.Serial
-	if ok && !data.RName.IsRoot() {
-		z.Email = data.RName.Label() + "@" + trimDot(data.RName.Parent().String())
+	if ok {
+		z.Email = zone.Mailbox(data.RName)
 	}
 	return z
 }
@@ -123,7 +125,7 @@ func (c *call) runImport(ctx context.Context, t *task, u *upload) (err error) {
 	if err != nil {
 		return err
 	}
-	in.zone.Attributes, in.zone.Project = u.attributes, c.scope.project
+	in.zone.Attributes, in.zone.Pool, in.zone.Project = u.attributes, u.pool, c.scope.project
 	release, err := c.reserveCommit(ctx, in)
 	if err != nil {
 		return err
@@ -181,6 +183,7 @@ func (c *call) importZone(ctx context.Context, t *task, file imported, replace b
 		}
 		done := *t
 		done.ZoneID, done.Status, done.UpdatedAt = new(z.ID.String()), statusComplete, timestamp(tx.Now())
+		done.Message = new(z.Name.String() + " imported")
 		return importTasks.keep(tx, done)
 	})
 }
@@ -206,6 +209,11 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 	if err := c.checkCreate(tx.View, z); err != nil {
 		return z, err
 	}
+	p, err := c.schedule(tx.View, z)
+	if err != nil {
+		return z, err
+	}
+	z.Pool = uuid.MustParse(p.ID)
 	var apex []zone.RecordSet
 	for s := range file.sets() {
 		if s.Managed {
@@ -215,7 +223,7 @@ func (c *call) importTarget(tx *publish.Tx, file imported, replace bool) (zone.Z
 		}
 	}
 	z, err = tx.CreateZone(z, apex...)
-	return z, zoneExists(z, err)
+	return z, zoneExists(err)
 }
 
 // finishImport stores why an import failed. A successful import has stored its status in its own commit.
@@ -224,13 +232,13 @@ func (c *call) finishImport(ctx context.Context, t task, err error) {
 		return
 	}
 	f := c.asFault(err)
-	t.fail(errors.New(f.message))
+	t.fail(errors.New(f.text()))
 	err = c.api.Publisher.Commit(context.WithoutCancel(ctx), c.actor(), func(tx *publish.Tx) error {
 		t.UpdatedAt = timestamp(tx.Now())
 		return importTasks.keep(tx, t)
 	})
 	if err != nil {
-		c.api.Log.Error("import failed, and its status could not be stored", "import", t.ID, "reason", f.message,
+		c.api.Log.Error("import failed, and its status could not be stored", "import", t.ID, "reason", f.text(),
 			"err", err)
 	}
 }

@@ -104,7 +104,7 @@ func TestSetFitsMessage(t *testing.T) {
 		return string(b)
 	}
 	s.as(alice, 400, "POST "+z+"/recordsets", body(33<<10))
-	set := s.as(alice, 201, "POST "+z+"/recordsets", body(31<<10)).str("id")
+	set := s.as(alice, 202, "POST "+z+"/recordsets", body(31<<10)).str("id")
 	s.as(alice, 400, "PUT "+z+"/recordsets/"+set, strings.Replace(body(33<<10), `"name":"a.example.org.",`, "", 1))
 	file := zoneText + "big TXT " + longText(33<<10) + "\nbig TXT " + longText(33<<10) + " y\n"
 	if res := s.imports(alice, file, "?replace=true"); !strings.Contains(res.str("message"), "a message has room") {
@@ -125,5 +125,5 @@ func TestAttributesAreBounded(t *testing.T) {
 	s.as(alice, 400, "POST /v2/zones", zone(many))
 	s.as(alice, 400, "POST /v2/zones", zone(map[string]string{"a": strings.Repeat("x", 51)}))
 	s.as(alice, 400, "POST /v2/zones", zone(map[string]string{strings.Repeat("x", 51): ""}))
-	s.as(alice, 201, "POST /v2/zones", zone(map[string]string{"a": strings.Repeat("x", 50)}))
+	s.as(alice, 202, "POST /v2/zones", zone(map[string]string{"a": strings.Repeat("x", 50)}))
 }

@@ -3,7 +3,9 @@ package designate
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +119,7 @@ func (l listing[T]) cut(items []T, q query) (page[T], error) {
 }
 
 func markerNotFound(id string) *fault {
-	return refuse("marker_not_found", "There is no item %s in this list", id)
+	return refuse("marker_not_found", "Marker %s could not be found", id)
 }
 
 // reply returns a page as a reply; show converts an item. The reply links to the next page only when that has items.
@@ -134,28 +136,65 @@ func (l listing[T]) reply(c *call, p page[T], show func(T) any) reply {
 }
 
 // collection returns a list as a reply; next is the marker of the next page, or "". The header
-// OpenStack-DNS-Hide-Counts leaves the total out, as in Designate: large lists are faster without it.
+// OpenStack-DNS-Hide-Counts leaves the total out, as in Designate: large lists are faster without it. The metadata is
+// then empty.
 func (c *call) collection(name string, items any, next string, total int) reply {
 	links := links{Self: c.pageURL("")}
 	if next != "" {
 		links.Next = c.pageURL(next)
 	}
-	body := map[string]any{name: items, "links": links}
+	body := collection{name: name, items: items, links: links}
 	if !c.scope.hideCounts {
-		body["metadata"] = listMetadata{total}
+		body.metadata.TotalCount = &total
 	}
 	return ok(body)
 }
 
-// pageURL returns the address of this request, or of the page after marker.
+// collection is the body of a list.
+type collection struct {
+	name     string
+	items    any
+	links    links
+	metadata listMetadata
+}
+
+// encode writes the members in the order of Designate: the items, the links, the metadata.
+func (l collection) encode(b *bytes.Buffer, e *json.Encoder) error {
+	before := "{"
+	for _, member := range []struct {
+		name  string
+		value any
+	}{{l.name, l.items}, {"links", l.links}, {"metadata", l.metadata}} {
+		b.WriteString(before + strconv.Quote(member.name) + ":")
+		if err := e.Encode(member.value); err != nil {
+			return err
+		}
+		b.Truncate(b.Len() - 1) // the newline that Encode adds
+		before = ","
+	}
+	b.WriteString("}\n")
+	return nil
+}
+
+// pageURL returns the address of this request, or of the page after marker. It keeps the order of the parameters; a new
+// marker is the last one, as in Designate.
 func (c *call) pageURL(marker string) string {
-	values := c.r.URL.Query()
+	var params []string
+	for param := range strings.SplitSeq(c.r.URL.RawQuery, "&") {
+		key, value, _ := strings.Cut(param, "=")
+		key, err := url.QueryUnescape(key)
+		value, valueErr := url.QueryUnescape(value)
+		if param == "" || err != nil || valueErr != nil || marker != "" && key == "marker" {
+			continue
+		}
+		params = append(params, url.QueryEscape(key)+"="+url.QueryEscape(value))
+	}
 	if marker != "" {
-		values.Set("marker", marker)
+		params = append(params, "marker="+marker)
 	}
 	u := c.url(c.r.URL.EscapedPath())
-	if len(values) > 0 {
-		u += "?" + values.Encode()
+	if len(params) > 0 {
+		u += "?" + strings.Join(params, "&")
 	}
 	return u
 }

@@ -43,12 +43,12 @@ func isHostLabel(label string) bool {
 	return true
 }
 
-// hostname returns a name, or the zero Name when the field is absent or not a name. The formats in the problems are
-// those of Designate's JSON schema.
-func (in *input) hostname(key string, wildcard bool) dnsname.Name {
+// hostname returns a name and its spelling as in zone.RecordSet, or the zero Name when the field is absent or not a
+// name. The formats in the problems are those of Designate's JSON schema.
+func (in *input) hostname(key string, wildcard bool) (name dnsname.Name, spelling string) {
 	s := in.text(key, 255)
 	if s == nil {
-		return dnsname.Name{}
+		return dnsname.Name{}, ""
 	}
 	format := "domainname"
 	if wildcard {
@@ -58,5 +58,8 @@ func (in *input) hostname(key string, wildcard bool) dnsname.Name {
 	if !ok {
 		in.note(key, fmt.Sprintf("'%s' is not a '%s'", short([]byte(*s)), format), "format", format)
 	}
-	return n
+	if n.String() == *s {
+		return n, ""
+	}
+	return n, *s
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/alias"
+	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/zone"
@@ -63,7 +65,7 @@ func (c *call) addState(z zone.Zone, w *wireZone) {
 		w.Secondaries = append(w.Secondaries, state)
 		switch {
 		case s.InSync:
-		case !s.Since.IsZero() && time.Since(s.Since) > errorAfter:
+		case isLate(s):
 			w.Status = statusError
 		case w.Status != statusError:
 			w.Status = statusPending
@@ -93,6 +95,53 @@ func (c *call) addState(z zone.Zone, w *wireZone) {
 	}
 }
 
+// isLate reports whether a secondary lacks a serial for so long that something must be wrong.
+func isLate(p transfer.Progress) bool { return !p.Since.IsZero() && time.Since(p.Since) > errorAfter }
+
+// behind returns the secondaries that lack changes of a zone. It remembers the last zone: a list has many record sets
+// of one zone.
+func (c *call) behind(zone uuid.UUID) []transfer.Progress {
+	if !c.lag.known || c.lag.zone != zone {
+		c.lag = lag{zone: zone, known: true}
+		for _, p := range c.api.Peers.Progress(zone) {
+			if !p.InSync {
+				c.lag.behind = append(c.lag.behind, p)
+			}
+		}
+	}
+	return c.lag.behind
+}
+
+// lag holds what a call knows about the secondaries of one zone.
+type lag struct {
+	zone   uuid.UUID
+	known  bool
+	behind []transfer.Progress
+}
+
+// setStatus returns the status and the action of a record set. It is PENDING until all secondaries have its last
+// change, and ERROR when one lacks the change for longer than errorAfter. An ALIAS also depends on its target.
+func (c *call) setStatus(s zone.RecordSet, target alias.Progress) (status, action string) {
+	if s.Type == rr.TypeALIAS && string(target.Status) != statusActive {
+		return string(target.Status), target.Action
+	}
+	changed, last := s.Created, actionCreate
+	if !s.Updated.IsZero() {
+		changed, last = s.Updated, actionUpdate
+	}
+	status, action = statusActive, actionNone
+	for _, p := range c.behind(s.Zone) {
+		switch {
+		case changed.Before(p.From):
+		case isLate(p):
+			return statusError, last
+		default:
+			status, action = statusPending, last
+		}
+	}
+	return status, action
+}
+
 // status returns the status of a zone, for the filter of lists.
 func (c *call) status(z zone.Zone) string {
 	w := wireZone{Status: statusActive}
@@ -112,15 +161,16 @@ func (c *call) zoneListing() listing[zone.Zone] {
 //
 //   - Host names are refused for everyone, although Designate's schema has them: a resolver would choose the master.
 //   - Special addresses need an administrator: see transfer.CheckMaster.
-//   - Ports other than 53 need an administrator: they belong to services that this server has no reason to contact.
+//   - Ports other than 53, and 853 for TLS, need an administrator: they belong to services that this server has no
+//     reason to contact.
 func (c *call) checkMasters(masters []string) error {
 	for i, m := range masters {
 		at, err := transfer.ParseMaster(m)
 		if err != nil {
 			return invalid(problem{[]any{"masters", i}, err.Error(), "format", "ip"})
 		}
-		if at.Port() != 53 && !c.scope.caller.IsAdmin() {
-			return forbidden("The master %s is not on port 53; only an administrator may name another port.", m)
+		if !at.UsualPort() && !c.scope.caller.IsAdmin() {
+			return forbidden("The master %s is not on port 53, or 853 for TLS; only an administrator may name another port.", m)
 		}
 		if err := transfer.CheckMaster(at.Addr(), c.namer(), c.api.Settings.Special); err != nil {
 			return forbidden("The master %s %v.", m, err)

@@ -40,8 +40,8 @@ func newPeersServer(t *testing.T) (*server, *fakePeers) {
 // TestZoneStatus checks that a zone is PENDING until all servers have it, and ERROR when one lacks it for long. The
 // reply names that server.
 func TestZoneStatus(t *testing.T) {
-	one, two := transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.1:53")},
-		transfer.Secondary{Addr: netip.MustParseAddrPort("192.0.2.2:53")}
+	one, two := transfer.Secondary{Addr: transfer.Remote{AddrPort: netip.MustParseAddrPort("192.0.2.1:53")}},
+		transfer.Secondary{Addr: transfer.Remote{AddrPort: netip.MustParseAddrPort("192.0.2.2:53")}}
 	has := transfer.Progress{Secondary: one, InSync: true}
 	lacks := transfer.Progress{Secondary: two, Has: 7, Since: time.Now(), Next: time.Now(), Problem: "no answer"}
 	late := lacks
@@ -62,7 +62,7 @@ func TestZoneStatus(t *testing.T) {
 	for _, tt := range tests {
 		if tt.action == "UPDATE" {
 			for i := range 3 {
-				s.as(alice, 201, "POST "+path+"/recordsets",
+				s.as(alice, 202, "POST "+path+"/recordsets",
 					fmt.Sprintf(`{"name":"www%d.example.org.","type":"A","records":["192.0.2.1"]}`, i))
 			}
 		}
@@ -118,7 +118,7 @@ func TestSpecialMasters(t *testing.T) {
 		}
 	}
 	for _, a := range specialaddrtest.Public {
-		s.as(alice, 200, "PATCH /v2/zones/"+z.str("id"), fmt.Sprintf(`{"masters":[%q]}`, a))
+		s.as(alice, 202, "PATCH /v2/zones/"+z.str("id"), fmt.Sprintf(`{"masters":[%q]}`, a))
 	}
 	s.as(admin, 202, "POST /v2/zones",
 		`{"name":"metadata.test.","type":"SECONDARY","masters":["64:ff9b::169.254.169.254"]}`)
@@ -139,10 +139,10 @@ func TestSpecialMasters(t *testing.T) {
 	namer("second.test.", zone.Tenant)
 	operator, path := admin, "PATCH /v2/zones/"+z.str("id")
 	operator.Project = alice.Project
-	s.as(operator, 200, path, `{"masters":["10.1.2.3"]}`)
-	s.as(alice, 200, path, `{"description":"copied"}`)
+	s.as(operator, 202, path, `{"masters":["10.1.2.3"]}`)
+	s.as(alice, 202, path, `{"description":"copied"}`)
 	namer("second.test.", zone.Administrator) // alice did not name the masters
-	s.as(alice, 200, path, `{"masters":["192.0.2.1"]}`)
+	s.as(alice, 202, path, `{"masters":["192.0.2.1"]}`)
 	namer("second.test.", zone.Tenant)
 }
 
@@ -174,8 +174,8 @@ func TestSecondaryZones(t *testing.T) {
 	}
 	s.as(alice, 400, "PATCH "+path, `{"masters":[]}`)
 	s.as(alice, 400, "PATCH "+path, `{"masters":["192.0.2.1"`+strings.Repeat(`,"192.0.2.1"`, 16)+`]}`)
-	s.as(alice, 200, "PATCH "+path, `{"description":"a copy"}`)
-	s.as(alice, 200, "PATCH "+path, `{"masters":["192.0.2.9"]}`)
+	s.as(alice, 202, "PATCH "+path, `{"description":"a copy"}`)
+	s.as(alice, 202, "PATCH "+path, `{"masters":["192.0.2.9"]}`)
 	s.as(alice, 202, "POST "+path+"/tasks/xfr", "")
 	if fmt.Sprint(w.fetched) != "[false false false true]" {
 		t.Errorf("fetched %v", w.fetched)
@@ -217,7 +217,7 @@ func TestSecondaryZones(t *testing.T) {
 // TestOneKeyOfAName checks that key names with and without the final dot are duplicates: a DNS message has one form.
 func TestOneKeyOfAName(t *testing.T) {
 	s, _ := newPeersServer(t)
-	key := `{"name":"%s","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"ZONE","resource_id":"` + uuid.NewString() +
+	key := `{"name":"%s","algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":"POOL","resource_id":"` + uuid.NewString() +
 		`"}`
 	s.as(admin, 201, "POST /v2/tsigkeys", fmt.Sprintf(key, "key.example.org"))
 	s.as(admin, 409, "POST /v2/tsigkeys", fmt.Sprintf(key, "Key.example.org."))

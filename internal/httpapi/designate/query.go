@@ -41,15 +41,15 @@ func (c *call) list(filters, sortKeys []string) (query, error) {
 		}
 	}
 	if values.Has("marker") {
-		id, err := parseID(values.Get("marker"))
-		if err != nil {
+		id, ok := parseID(values.Get("marker"))
+		if !ok {
 			return q, refuse("invalid_marker", "%q is not the id of an item", values.Get("marker"))
 		}
 		q.marker = id.String()
 	}
 	if s := values.Get("sort_key"); values.Has("sort_key") {
 		if !slices.Contains(sortKeys, s) {
-			return q, refuse("invalid_sort_key", "sort_key must be one of %s", strings.Join(sortKeys, ", "))
+			return q, refuse("invalid_sort_key", "sort key must be one of ['%s']", strings.Join(sortKeys, "', '"))
 		}
 		q.sortKey = s
 	}
@@ -58,7 +58,7 @@ func (c *call) list(filters, sortKeys []string) (query, error) {
 	case s == "desc":
 		q.desc = true
 	default:
-		return q, refuse("invalid_sort_dir", "sort_dir must be asc or desc")
+		return q, refuse("invalid_sort_dir", "Unknown sort direction, must be 'desc' or 'asc'")
 	}
 	return q, nil
 }
@@ -70,7 +70,7 @@ func parseLimit(s string) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n <= 0 {
-		return 0, refuse("invalid_limit", "limit must be a number above 0, or max")
+		return 0, refuse("invalid_limit", "limit should be an integer between 1 and %d", maxLimit)
 	}
 	return min(n, maxLimit), nil
 }
@@ -91,11 +91,11 @@ func (q *query) readFilters(values url.Values, filters []string) error {
 	}
 	slices.Sort(unknown)
 	slices.Sort(twice)
-	if unknown != nil {
-		return badRequest("Invalid filters %s", strings.Join(unknown, ", "))
-	}
 	if twice != nil {
 		return badRequest("Duplicate filters %s", strings.Join(twice, ", "))
+	}
+	if unknown != nil {
+		return badRequest("Invalid filters %s", strings.Join(unknown, ", "))
 	}
 	return nil
 }

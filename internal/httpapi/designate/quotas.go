@@ -12,8 +12,8 @@ import (
 // quotaKeys are the names of the quotas in JSON. All but aliases are Designate's.
 var quotaKeys = []string{"zones", "zone_recordsets", "zone_records", "recordset_records", "api_export_size", "aliases"}
 
-// quotaProject returns the project of the path. Only an administrator who acts for all projects may use the quotas of
-// another project.
+// quotaProject returns the project of the path. Only an administrator who acts for all projects may read or change the
+// quotas of another project.
 func (c *call) quotaProject() (string, error) {
 	p := cmp.Or(c.r.PathValue("project_id"), c.scope.project)
 	if p != c.scope.project && !c.scope.all {
@@ -43,6 +43,9 @@ func (c *call) updateQuotas() (reply, error) {
 	set, err := readQuotas(in)
 	if err != nil {
 		return reply{}, err
+	}
+	if c.api.HasProject != nil && !c.api.HasProject(project) {
+		return reply{}, refuse("invalid_project", "%s is not a valid project ID.", project)
 	}
 	err = c.commit(func(tx *publish.Tx) error { return putQuotas(tx, project, set) })
 	if err != nil {
@@ -75,12 +78,10 @@ func putQuotas(tx *publish.Tx, project string, set map[string]int) error {
 	return tx.PutObject(store.KindQuota, project, own)
 }
 
+// deleteQuotas gives a project the default quotas. As in Designate an administrator may do so for every project.
 func (c *call) deleteQuotas() (reply, error) {
-	project, err := c.quotaProject()
-	if err != nil {
-		return reply{}, err
-	}
-	err = c.commit(func(tx *publish.Tx) error {
+	project := c.r.PathValue("project_id")
+	err := c.commit(func(tx *publish.Tx) error {
 		if err := tx.DeleteObject(store.KindQuota, project); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

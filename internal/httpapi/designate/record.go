@@ -21,6 +21,9 @@ func parseType(s string) (rr.Type, bool) {
 // parseRecord parses one record of a record set. It first checks the rules of Designate that are stricter than the
 // syntax of zone files.
 func parseRecord(t rr.Type, text string) (string, error) {
+	if t.String() == "TLSA" {
+		text = tlsaText(text)
+	}
 	if rule := recordRules[t.String()]; rule != nil {
 		if !rule(text) {
 			return "", fmt.Errorf("'%s' is not a '%s' Record", short([]byte(text)), t)
@@ -32,6 +35,10 @@ func parseRecord(t rr.Type, text string) (string, error) {
 	data, err := rr.ParseDataIn(t, text, dnsname.Name{})
 	if err != nil {
 		return "", fmt.Errorf("'%s' is not a '%s' Record: %w", short([]byte(text)), t, err)
+	}
+	if key, missing := rr.MissingKey(t, data); missing {
+		return "", fmt.Errorf("'%s' is not a '%s' Record: mandatory names %s, which the record does not have",
+			short([]byte(text)), t, key)
 	}
 	return data, nil
 }
@@ -56,7 +63,7 @@ var recordRules = map[string]func(string) bool{
 	"TXT":   isTXT,
 	"SPF":   isTXT,
 	"CAA":   isCAA,
-	"TLSA":  func(s string) bool { return fields(s, upTo(3), upTo(1), upTo(2), isHex) },
+	"TLSA":  isTLSA,
 	"CERT":  func(s string) bool { return len(strings.Fields(s)) >= 4 },
 	"NAPTR": isNAPTR,
 	"HTTPS": isService,
@@ -83,11 +90,11 @@ func isHost(s string) bool { _, ok := parseHost(s, true); return ok }
 // RFC 2782 for SRV).
 func isTarget(s string) bool { return s == "." || isHost(s) }
 
-// upTo returns a rule that accepts canonical decimals up to most: no sign, no leading zero.
-func upTo(most uint64) func(string) bool {
+// upTo returns a rule that accepts canonical decimals up to a limit: no sign, no leading zero.
+func upTo(limit uint64) func(string) bool {
 	return func(s string) bool {
 		n, err := strconv.ParseUint(s, 10, 64)
-		return err == nil && n <= most && strconv.FormatUint(n, 10) == s
+		return err == nil && n <= limit && strconv.FormatUint(n, 10) == s
 	}
 }
 
@@ -95,6 +102,27 @@ var isUint16 = upTo(65535)
 
 func isHex(s string) bool {
 	return s != "" && len(s)%2 == 0 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+// tlsaText returns the text of a TLSA record on one line, with its data in one word: as in zone files, the data may
+// be split by white space and enclosed in parentheses.
+func tlsaText(s string) string {
+	w := strings.Fields(strings.NewReplacer("(", " ", ")", " ").Replace(s))
+	if len(w) < 4 {
+		return s
+	}
+	return strings.Join(w[:3], " ") + " " + strings.Join(w[3:], "")
+}
+
+// isTLSA accepts all values of the three numbers: 255 is for private use, and others may be assigned (RFC 7218). The
+// matching types 1 and 2 are SHA-256 and SHA-512, so the length of their data is known.
+func isTLSA(s string) bool {
+	if !fields(s, upTo(255), upTo(255), upTo(255), isHex) {
+		return false
+	}
+	w := strings.Split(s, " ")
+	digits, known := map[string]int{"1": 64, "2": 128}[w[2]]
+	return !known || len(w[3]) == digits
 }
 
 // isFingerprint reports whether s has a length that Designate accepts: up to SHA-1, or SHA-256.

@@ -54,15 +54,19 @@ func (c *call) setPage(q query, zones func(store.View) ([]zone.Zone, error)) (re
 			return err
 		}
 		l = newSetList(v, q, in)
-		l.need, l.match.statusOf = c.need, c.api.statusOf
-		return l.read()
+		l.need, l.match.statusOf = c.need, c.statusOf
+		l.isBehind = func(id uuid.UUID) bool { return len(c.behind(id)) > 0 }
+		if err = l.read(); err != nil {
+			l = setList{} // a request that waits for memory must not hold up to 2 MiB of record sets
+		}
+		return err
 	})
 	if err != nil {
 		return reply{}, err
 	}
-	items := make([]wireRecordSet, 0, len(l.page))
-	for _, zs := range l.page {
-		items = append(items, c.linkedSet(zs))
+	items := c.wireAll(l.page)
+	for i, zs := range l.page {
+		items[i].Links = c.setLinks(zs)
 	}
 	next := ""
 	if l.more {
@@ -82,6 +86,8 @@ type setList struct {
 	sort   func(a, b zoneSet) int // nil: by age
 	marker *zoneSet
 	need   func(bytes int64) error // see call.need
+
+	isBehind func(zone uuid.UUID) bool // reports whether a secondary lacks changes of a zone
 
 	page   []zoneSet
 	weight int // the bytes of page
@@ -179,12 +185,7 @@ func (l *setList) take(s zone.RecordSet) (bool, error) {
 const maxPage = 512 << 10
 
 // weight returns the bytes of the records.
-func (zs zoneSet) weight() (n int) {
-	for _, d := range zs.set.Data {
-		n += len(d)
-	}
-	return n
-}
+func (zs zoneSet) weight() int { return zs.set.Weight() }
 
 // fit returns how many of the sets are on a page. It is at least one, so that every page makes progress.
 func (l *setList) fit(sets []zoneSet) int {
@@ -269,7 +270,7 @@ func (l *setList) candidates(z zone.Zone, fn func(zone.RecordSet) (bool, error))
 			}
 		}
 		return err
-	case l.match.aliases:
+	case l.match.aliases && !l.isBehind(z.ID):
 		return l.aliases(z, fn)
 	case l.match.below != nil && l.match.below.IsIn(z.Name):
 		return l.v.RecordSetsBelow(z.ID, *l.match.below, fn)
@@ -330,7 +331,7 @@ type setMatch struct {
 	others map[string]string
 
 	status   string                      // in upper case; empty: any
-	aliases  bool                        // only an ALIAS can have the wanted status
+	aliases  bool                        // only an ALIAS can have the wanted status in a zone that all secondaries have
 	statusOf func(zone.RecordSet) string // returns the status of a set
 }
 
@@ -399,7 +400,11 @@ func matchField(s zone.RecordSet, key, pattern string) bool {
 	case "description":
 		return s.Description != nil && glob(pattern, strings.ToLower(*s.Description))
 	}
-	return slices.ContainsFunc(recordTexts(s.Type, s.Data), func(r string) bool {
-		return glob(pattern, strings.ToLower(r))
-	})
+	matches := func(r string) bool { return glob(pattern, strings.ToLower(r)) }
+	found := slices.ContainsFunc(s.Texts(), matches)
+	if !found && s.Sent != nil {
+		s.Sent = nil // the client may know only the canonical texts
+		found = slices.ContainsFunc(s.Texts(), matches)
+	}
+	return found
 }

@@ -12,15 +12,16 @@ import (
 
 var recordsetCreateKeys = []string{"name", "type", "ttl", "description", "records"}
 
-// recordsetUpdateKeys contains alias, but its value is not read. Clients send back the whole object, and the state of
-// an ALIAS may have changed since they read it.
-var recordsetUpdateKeys = []string{"ttl", "description", "records", "alias"}
+// recordsetUpdateKeys contains status, action and alias, but their values are not read. Clients send back the whole
+// object, and the state of other servers or of an ALIAS may have changed since they read it.
+var recordsetUpdateKeys = []string{"ttl", "description", "records", "status", "action", "alias"}
 
 // newRecordSet reads the body of a create request. It stops at an unknown type: the records cannot be parsed without
 // one. The path of this problem begins with "recordset", as in Designate.
 func newRecordSet(in *input) (zone.RecordSet, error) {
 	in.require("name", "type")
-	s := zone.RecordSet{Name: in.hostname("name", true)}
+	var s zone.RecordSet
+	s.Name, s.Spelling = in.hostname("name", true)
 	if text := in.text("type", 32); text != nil {
 		t, ok := parseType(*text)
 		if !ok {
@@ -60,7 +61,7 @@ func readValues(in *input, t rr.Type) values {
 	}
 	v.set.Description = in.text("description", maxDescription)
 	if v.records {
-		v.set.Data = readRecords(in, t)
+		v.set.Data, v.set.Sent = readRecords(in, t)
 	}
 	return v
 }
@@ -74,16 +75,18 @@ func (v values) apply(s *zone.RecordSet) {
 		s.Description = v.set.Description
 	}
 	if v.records {
-		s.Data = v.set.Data
+		s.Data, s.Sent = v.set.Data, v.set.Sent
 	}
 }
 
-func readRecords(in *input, t rr.Type) []string {
+// readRecords returns the records in canonical order, and as they were sent. The second list is never nil: the records
+// of the request replace the texts of earlier requests, even where both are canonical.
+func readRecords(in *input, t rr.Type) (data []string, sent []zone.Sent) {
 	texts := in.texts("records")
 	if len(texts) == 0 || t == 0 {
-		return nil
+		return nil, []zone.Sent{}
 	}
-	data := make([]string, 0, len(texts))
+	data, sent = make([]string, 0, len(texts)), make([]zone.Sent, 0, len(texts))
 	for i, text := range texts {
 		d, err := parseRecord(t, text)
 		if err != nil {
@@ -91,8 +94,12 @@ func readRecords(in *input, t rr.Type) []string {
 			continue
 		}
 		data = append(data, d)
+		if text == rr.DataText(t, d) {
+			text = ""
+		}
+		sent = append(sent, zone.Sent{Data: d, Text: text})
 	}
-	return rr.Normal(t, data)
+	return rr.Normal(t, data), sent
 }
 
 // checkOwner returns why a record set of type t cannot have the name n, or "". SRV names follow RFC 2782, TLSA names
@@ -141,7 +148,7 @@ func (c *call) checkAdd(v store.View, z zone.Zone, s zone.RecordSet) error {
 // zone are its delegation and belong to the parent.
 func checkLocation(v store.View, z zone.Zone, n dnsname.Name, t rr.Type) error {
 	if !n.IsIn(z.Name) {
-		return refuse("invalid_recordset_location", "RecordSet is not contained within its zone %s", z.Name)
+		return refuse("invalid_recordset_location", "RecordSet is not contained within it's parent zone")
 	}
 	child, found := childZone(v, z, n)
 	if !found || n == child.Name && (t == rr.TypeNS || t == rr.TypeDS) {
@@ -169,9 +176,9 @@ func (c *call) checkValues(s zone.RecordSet) error {
 func (c *call) checkChange(s zone.RecordSet) error {
 	switch {
 	case s.Type == rr.TypeSOA:
-		return badRequest("The SOA record set is managed; change the zone's email or ttl instead")
+		return badRequest("Updating SOA recordsets is not allowed; change the zone's email or ttl instead")
 	case s.Managed && !c.scope.editManaged:
-		return badRequest("Managed records may not be updated or deleted without X-Designate-Edit-Managed-Records")
+		return badRequest("Managed records may not be updated")
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (c *call) createRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	rep := c.setReply(http.StatusCreated, zs)
+	rep := c.pendingSet(zs, actionCreate)
 	rep.location = c.url(setPath(zs.zone.ID, zs.set.ID))
 	return rep, nil
 }
@@ -75,15 +75,21 @@ func (c *call) addSet(tx *publish.Tx, z zone.Zone, s zone.RecordSet) (zone.Recor
 	}
 	s, err := tx.CreateSet(s)
 	if errors.Is(err, store.ErrExists) {
-		return s, duplicate("recordset", "Duplicate RecordSet: %s %s exists", s.Name, s.Type)
+		return s, duplicate("recordset", "RecordSet")
 	}
 	return s, err
 }
 
 func (c *call) showRecordSet() (reply, error) {
-	zs, err := viewed(c, c.recordSet)
+	shown, err := viewed(c, c.shownRecordSet)
 	if err != nil {
 		return reply{}, err
+	}
+	zs := shown.zoneSet
+	if shown.deletion != "" {
+		w := c.deletedSet(zs)
+		w.Status = shown.deletion
+		return reply{status: http.StatusOK, body: w}, nil // without a tag: it cannot be changed
 	}
 	return c.ifNoneMatch(reply{status: http.StatusOK, body: c.wireShown(zs), etag: tagOf(c.wire(zs))}), nil
 }
@@ -123,7 +129,7 @@ func (c *call) updateRecordSet() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return c.setReply(http.StatusOK, zs), nil
+	return c.pendingSet(zs, actionUpdate), nil
 }
 
 // changeSet updates a record set to next inside a commit.
@@ -183,22 +189,24 @@ func setPath(zoneID, id uuid.UUID) string {
 	return "/v2/zones/" + zoneID.String() + "/recordsets/" + id.String()
 }
 
-// setReply returns a reply with a record set. The entity tag does not cover the links: they depend on the host name
-// that the client used.
-func (c *call) setReply(status int, zs zoneSet) reply {
+// pendingSet returns the reply to a change of a record set: 202 and the set as PENDING, as in Designate. The change is
+// on disk and served here already. The next GET shows whether other servers have it, and the state of an ALIAS.
+func (c *call) pendingSet(zs zoneSet, action string) reply {
 	w := c.wire(zs)
 	tag := tagOf(w)
 	w.Links = &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
-	if w.Status == statusPending { // an ALIAS waits for its first lookup
-		status = http.StatusAccepted
-	}
-	return reply{status: status, body: w, etag: tag}
+	w.Status, w.Action = statusPending, action
+	return reply{status: http.StatusAccepted, body: w, etag: tag}
 }
 
 func (c *call) linkedSet(zs zoneSet) wireRecordSet {
 	w := c.wire(zs)
-	w.Links = &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
+	w.Links = c.setLinks(zs)
 	return w
+}
+
+func (c *call) setLinks(zs zoneSet) *links {
+	return &links{Self: c.url(setPath(zs.zone.ID, zs.set.ID))}
 }
 
 // deletedSet returns a deleted record set with the status that it has in Designate until all servers have deleted it:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 )
 
@@ -17,7 +18,8 @@ func TestRecordTypes(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	b255 := strings.Repeat("x", 255)
-	tests := []struct{ typ, record, shown string }{
+	sha256, sha512 := strings.Repeat("ab", 32), strings.Repeat("cd", 64)
+	tests := []struct{ typ, record, shown string }{ // shown: the canonical text; "": the record is refused
 		{"A", "192.0.2.1", "192.0.2.1"}, {"A", "192.0.2.01", ""}, {"A", "192.0.2", ""}, {"A", "2001:db8::1", ""},
 		{"A", " 192.0.2.1", ""}, {"A", "", ""},
 		{"AAAA", "2001:DB8:0:0::1", "2001:db8::1"}, {"AAAA", "192.0.2.1", ""}, {"AAAA", "fe80::1%eth0", ""},
@@ -44,12 +46,22 @@ func TestRecordTypes(t *testing.T) {
 		{"CAA", `0 issue "ca.example.net"`, `0 issue "ca.example.net"`}, {"CAA", `2 issue "ca"`, ""},
 		{"CAA", `0 tissue "ca"`, ""}, {"CAA", `0 issue`, ""},
 		{"NAPTR", `10 20 "S" "SIP+D2U" "" _sip._udp.example.net.`, `10 20 "S" "SIP+D2U" "" _sip._udp.example.net.`},
-		{"NAPTR", `x 20 "S" "" "" .`, ""}, {"NAPTR", `1 2 "S"`, ""},
+		{"NAPTR", `10 20 S SIP+D2U !^.*$!sip:info@example.net! .`, `10 20 "S" "SIP+D2U" "!^.*$!sip:info@example.net!" .`},
+		{"NAPTR", `10 20 u "E2U+sip" "" a\"b.example.net.`, ""}, {"NAPTR", `10 20 a"b" c d .`, ""},
+		{"NAPTR", `x 20 "S" "" "" .`, ""}, {"NAPTR", `1 2 "S"`, ""}, {"NAPTR", `1 2 S SIP+D2U .`, ""},
 		{"CERT", "1 0 5 dGVzdA==", "PKIX 0 RSASHA1 dGVzdA=="}, {"CERT", "1 0", ""}, {"CERT", "1 0 5 !!", ""},
 		{"HTTPS", "1 . alpn=h2", `1 . alpn="h2"`}, {"HTTPS", "x . alpn=h2", ""}, {"HTTPS", "1 www.example.net", ""},
 		{"SVCB", "0 svc.example.net.", "0 svc.example.net."},
-		{"TLSA", "3 1 1 " + strings.Repeat("ab", 32), "3 1 1 " + strings.Repeat("ab", 32)}, {"TLSA", "4 1 1 abcd", ""},
-		{"TLSA", "3 1 1 abc", ""},
+		{"SVCB", "1 . mandatory=alpn alpn=h2", `1 . mandatory="alpn" alpn="h2"`},
+		{"SVCB", "1 . mandatory=alpn,port alpn=h2", ""}, {"HTTPS", "1 . mandatory=ipv4hint alpn=h2", ""},
+		{"HTTPS", "1 . mandatory=mandatory alpn=h2", ""},
+		{"HTTPS", "1 . mandatory=key65000 key65000=a", `1 . mandatory="key65000" key65000="a"`},
+		{"TLSA", "3 1 1 " + sha256, "3 1 1 " + sha256}, {"TLSA", "3 1 2 " + sha512, "3 1 2 " + sha512},
+		{"TLSA", "3 1 1 " + sha512, ""}, {"TLSA", "3 1 2 " + sha256, ""}, {"TLSA", "3 1 1 abcd", ""},
+		{"TLSA", "3 1 1 abc", ""}, {"TLSA", "3 1 0 abc", ""}, {"TLSA", "3 1 1", ""}, {"TLSA", "256 1 0 abcd", ""},
+		{"TLSA", "255 255 255 abcd", "255 255 255 abcd"}, {"TLSA", "3 1 0 ABCD", "3 1 0 abcd"}, {"TLSA", "3 1 0 xyz0", ""},
+		{"TLSA", "3 1 1 (" + sha256[:32] + "\n\t" + sha256[32:] + " )", "3 1 1 " + sha256},
+		{"TLSA", "3  1\t1 " + sha256[:8] + " " + sha256[8:], "3 1 1 " + sha256},
 		{"LOC", "51 30 12.748 N 0 7 39.611 W 0m 0m 0m 0m", "51 30 12.748 N 00 07 39.611 W 0m 0.00m 0.00m 0.00m"},
 		{"TYPE65400", `\# 2 abcd`, `\# 2 abcd`}, {"TYPE65400", `abcd`, ""},
 		{"ANY", "x", ""}, {"a", "192.0.2.1", ""}, {"ALIAS", "example.net", ""}, {"ALIAS", "192.0.2.1", ""},
@@ -71,8 +83,12 @@ func TestRecordTypes(t *testing.T) {
 			}
 			continue
 		}
-		if got, _ := res.json["records"].([]any); res.Code != 201 || len(got) != 1 || got[0] != tt.shown {
-			t.Errorf("%s %q = %d %s, want %q", tt.typ, tt.record, res.Code, res.Body, tt.shown)
+		if got, _ := res.json["records"].([]any); res.Code != 202 || len(got) != 1 || got[0] != tt.record {
+			t.Errorf("%s %q = %d %s, want the record as it was sent", tt.typ, tt.record, res.Code, res.Body)
+			continue
+		}
+		if got := s.canonical(res.str("id")); got != tt.shown {
+			t.Errorf("%s %q is stored as %q, want %q", tt.typ, tt.record, got, tt.shown)
 		}
 	}
 }
@@ -95,7 +111,7 @@ func TestRecordSetRules(t *testing.T) {
 			"invalid_recordset_location"},
 		{"at a child zone", `{"name":"child.example.org.","type":"A","records":["192.0.2.1"]}`, 400,
 			"invalid_recordset_location"},
-		{"delegation to a child zone", `{"name":"child.example.org.","type":"NS","records":["ns.example.net."]}`, 201, ""},
+		{"delegation to a child zone", `{"name":"child.example.org.","type":"NS","records":["ns.example.net."]}`, 202, ""},
 		{"CNAME at the apex", `{"name":"example.org.","type":"CNAME","records":["a.example.org."]}`, 400,
 			"invalid_recordset_location"},
 		{"CNAME beside A", `{"name":"a.example.org.","type":"CNAME","records":["b.example.org."]}`, 400,
@@ -106,7 +122,7 @@ func TestRecordSetRules(t *testing.T) {
 		{"SOA", `{"name":"example.org.","type":"SOA","records":["a. b. 1 2 3 4 5"]}`, 400, "bad_request"},
 		{"duplicate", `{"name":"A.example.org.","type":"A","records":["192.0.2.2"]}`, 409, "duplicate_recordset"},
 		{"apex NS", `{"name":"example.org.","type":"NS","records":["ns.example.net."]}`, 409, "duplicate_recordset"},
-		{"wildcard", `{"name":"*.example.org.","type":"A","records":["192.0.2.2"]}`, 201, ""},
+		{"wildcard", `{"name":"*.example.org.","type":"A","records":["192.0.2.2"]}`, 202, ""},
 		{"wildcard inside", `{"name":"a.*.example.org.","type":"A","records":["192.0.2.2"]}`, 400, "invalid_object"},
 		{"wildcard NS", `{"name":"*.w.example.org.","type":"NS","records":["ns.example.net."]}`, 400, "invalid_object"},
 		{"SRV without service", `{"name":"srv.example.org.","type":"SRV","records":["0 0 1 a.example.org."]}`, 400,
@@ -119,7 +135,7 @@ func TestRecordSetRules(t *testing.T) {
 		{"null in records", `{"name":"e.example.org.","type":"A","records":[null]}`, 400, "invalid_object"},
 		{"records no list", `{"name":"e.example.org.","type":"A","records":"192.0.2.1"}`, 400, "invalid_object"},
 		{"unknown key", `{"name":"e.example.org.","type":"A","records":[],"colour":"red"}`, 400, "invalid_object"},
-		{"empty set", `{"name":"e.example.org.","type":"A","records":[]}`, 201, ""},
+		{"empty set", `{"name":"e.example.org.","type":"A","records":[]}`, 202, ""},
 		{"no dot", `{"name":"e.example.org","type":"A","records":[]}`, 400, "invalid_object"},
 	}
 	for _, tt := range tests {
@@ -136,16 +152,16 @@ func TestRecordSetUpdate(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	z := s.zone("example.org.")
 	set := s.set(z, "a.example.org.", "A", "192.0.2.1", "192.0.2.2", "192.0.2.1")
-	res := s.as(alice, 200, "PUT "+set, `{"ttl":60}`)
+	res := s.as(alice, 202, "PUT "+set, `{"ttl":60}`)
 	if diff := cmp.Diff([]any{"192.0.2.1", "192.0.2.2"}, res.json["records"]); diff != "" || res.json["ttl"] != 60.0 {
 		t.Errorf("PUT of a ttl: %s", res.Body)
 	}
 	before := s.as(alice, 200, "GET "+z, "").json["serial"]
-	s.as(alice, 200, "PUT "+set, `{"ttl":60,"records":["192.0.2.2","192.0.2.1"]}`)
+	s.as(alice, 202, "PUT "+set, `{"ttl":60,"records":["192.0.2.2","192.0.2.1"]}`)
 	if after := s.as(alice, 200, "GET "+z, "").json["serial"]; after != before {
 		t.Errorf("a PUT of the same values stepped the serial from %v to %v", before, after)
 	}
-	res = s.as(alice, 200, "PUT "+set, `{"records":[]}`)
+	res = s.as(alice, 202, "PUT "+set, `{"records":[]}`)
 	if len(res.json["records"].([]any)) != 0 {
 		t.Error(res.Body)
 	}
@@ -155,7 +171,7 @@ func TestRecordSetUpdate(t *testing.T) {
 			t.Errorf("PUT %s = %s", body, res.Body)
 		}
 	}
-	s.as(alice, 200, "PUT "+set, `{"name":"a.example.org.","type":"A","records":["192.0.2.9"]}`)
+	s.as(alice, 202, "PUT "+set, `{"name":"a.example.org.","type":"A","records":["192.0.2.9"]}`)
 	s.as(alice, 202, "DELETE "+set, "")
 	s.as(alice, 404, "DELETE "+set, "")
 }
@@ -173,8 +189,8 @@ func TestManagedSets(t *testing.T) {
 	s.as(alice, 400, "PUT "+ns, `{"records":["ns9.example.net."]}`)
 	s.as(alice, 403, "PUT "+ns, `{"records":["ns9.example.net."]}`, edit)
 	s.as(alice, 403, "PUT "+ns+"?edit_managed_records=true", `{"records":["ns9.example.net."]}`)
-	s.as(admin, 200, "PUT "+ns, `{"records":["ns9.example.net."]}`, edit, all)
-	s.as(admin, 200, "PUT "+ns+"?edit_managed_records=true", `{"records":["ns8.example.net."]}`, all)
+	s.as(admin, 202, "PUT "+ns, `{"records":["ns9.example.net."]}`, edit, all)
+	s.as(admin, 202, "PUT "+ns+"?edit_managed_records=true", `{"records":["ns8.example.net."]}`, all)
 	if res := s.as(admin, 400, "DELETE "+ns, "", edit, all); res.str("type") != "invalid_recordset_location" {
 		t.Error("a zone without NS cannot be served:", res.Body)
 	}
@@ -195,16 +211,53 @@ func TestRecordQuota(t *testing.T) {
 	if res := s.as(alice, 413, "POST "+z+"/recordsets", body(21)); res.str("type") != "over_quota" {
 		t.Error(res.Body)
 	}
-	id := s.as(alice, 201, "POST "+z+"/recordsets", body(20)).str("id")
+	id := s.as(alice, 202, "POST "+z+"/recordsets", body(20)).str("id")
 	s.as(alice, 413, "PUT "+z+"/recordsets/"+id, `{"records":`+records(21)+`}`)
 	s.as(admin, 200, "PATCH /v2/quotas/p1", `{"recordset_records":-1,"zone_recordsets":4}`, "X-Auth-All-Projects: true")
-	s.as(alice, 200, "PUT "+z+"/recordsets/"+id, `{"records":`+records(100)+`}`)
+	s.as(alice, 202, "PUT "+z+"/recordsets/"+id, `{"records":`+records(100)+`}`)
 	s.set(z, "b.example.org.", "A", "192.0.2.1")
 	s.as(alice, 413, "POST "+z+"/recordsets", `{"name":"c.example.org.","type":"A","records":["192.0.2.1"]}`)
 	s.as(alice, 413, "POST "+z+"/changes", `{"changes":[{"action":"delete","name":"b.example.org.","type":"A"},
 		{"action":"create","name":"c.example.org.","type":"A"},{"action":"create","name":"d.example.org.","type":"A"}]}`)
 	s.as(alice, 200, "POST "+z+"/changes", `{"changes":[{"action":"delete","name":"b.example.org.","type":"A"},
 		{"action":"create","name":"c.example.org.","type":"A"}]}`)
+}
+
+// TestRecordQuotaOfAdministrators checks that the quotas of records hold for a tenant in every request, for an
+// administrator in none, and that they never refuse another TTL.
+func TestRecordQuotaOfAdministrators(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	z := s.zone("example.org.")
+	own := admin
+	own.Project = alice.Project
+	list := func(n int) string {
+		records := `["192.0.2.1"`
+		for i := range n - 1 {
+			records += fmt.Sprintf(`,"192.0.2.%d"`, i+2)
+		}
+		return records + "]"
+	}
+	set := func(name string, n int) string {
+		return fmt.Sprintf(`"name":"%s.example.org.","type":"A","records":%s}`, name, list(n))
+	}
+	file := zoneText
+	for i := range 21 {
+		file += fmt.Sprintf("many 300 IN A 192.0.2.%d\n", i)
+	}
+	for name, who := range map[string]httpapi.Caller{"a.example.": alice, "b.example.": own} {
+		want := map[string]string{"a.example.": "ERROR", "b.example.": "COMPLETE"}[name]
+		if res := s.imports(who, strings.ReplaceAll(file, "example.org.", name), ""); res.str("status") != want {
+			t.Errorf("import by %s: %s, want %s", who.Who, res.Body, want)
+		}
+	}
+	s.as(alice, 413, "POST "+z+"/recordsets", "{"+set("a", 21))
+	id := s.as(own, 202, "POST "+z+"/recordsets", "{"+set("a", 21)).str("id")
+	s.as(alice, 202, "PUT "+z+"/recordsets/"+id, `{"ttl":600}`)
+	s.as(alice, 202, "PUT "+z+"/recordsets/"+id, `{"ttl":900,"records":`+list(21)+`}`)
+	s.as(alice, 200, "POST "+z+"/changes", `{"changes":[{"action":"delete","name":"a.example.org.","type":"A"},
+		{"action":"create","ttl":300,`+set("a", 21)+`]}`)
+	s.as(alice, 413, "POST "+z+"/changes", `{"changes":[{"action":"upsert",`+set("a", 22)+`]}`)
+	s.as(own, 200, "POST "+z+"/changes", `{"changes":[{"action":"upsert",`+set("a", 22)+`]}`)
 }
 
 // TestFindRecordSet checks the redirect from the id of a record set to its URL.
@@ -229,7 +282,7 @@ func TestEntityTags(t *testing.T) {
 		t.Error("304 with a body")
 	}
 	s.as(alice, 200, "GET "+set, "", `If-None-Match: "x"`)
-	next := s.as(alice, 200, "PUT "+set, `{"ttl":60}`, "If-Match: "+tag).Header().Get("ETag")
+	next := s.as(alice, 202, "PUT "+set, `{"ttl":60}`, "If-Match: "+tag).Header().Get("ETag")
 	if res := s.as(alice, 412, "PUT "+set, `{"ttl":61}`, "If-Match: "+tag); res.str("type") != "precondition_failed" {
 		t.Error(res.Body)
 	}
@@ -237,11 +290,11 @@ func TestEntityTags(t *testing.T) {
 	if got := s.as(alice, 200, "GET "+set, "").Header().Get("ETag"); got != next {
 		t.Errorf("GET has tag %s, PUT said %s", got, next)
 	}
-	s.as(alice, 200, "PUT "+set, `{"ttl":62}`, `If-Match: "other", `+next)
-	s.as(alice, 200, "PUT "+set, `{"ttl":63}`, "If-Match: *")
+	s.as(alice, 202, "PUT "+set, `{"ttl":62}`, `If-Match: "other", `+next)
+	s.as(alice, 202, "PUT "+set, `{"ttl":63}`, "If-Match: *")
 	ztag := s.as(alice, 200, "GET "+z, "").Header().Get("ETag")
 	s.as(alice, 304, "GET "+z, "", "If-None-Match: W/"+ztag)
-	s.as(alice, 200, "PATCH "+z, `{"description":"x"}`, "If-Match: "+ztag)
+	s.as(alice, 202, "PATCH "+z, `{"description":"x"}`, "If-Match: "+ztag)
 	s.as(alice, 412, "PATCH "+z, `{"description":"y"}`, "If-Match: "+ztag)
 	s.as(alice, 412, "DELETE "+z, "", "If-Match: "+ztag)
 }
@@ -262,7 +315,7 @@ func TestEntityTagsOneWins(t *testing.T) {
 	for _, c := range codes {
 		count[c]++
 	}
-	if count[200] != 1 || count[412] != len(codes)-1 {
-		t.Errorf("statuses %v, want one 200", count)
+	if count[202] != 1 || count[412] != len(codes)-1 {
+		t.Errorf("statuses %v, want one 202", count)
 	}
 }

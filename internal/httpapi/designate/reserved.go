@@ -14,9 +14,11 @@ import (
 // arpa is the domain of reverse zones and of other infrastructure of the internet (RFC 3172).
 var arpa = dnsname.MustParse("arpa.")
 
-// specialUse are the special-use names of RFC 6761 and of later RFCs that extend its registry. Those in arpa are
-// missing, because arpa is reserved as a whole, home.arpa (RFC 8375) included. Hosts resolve such names by other
-// protocols or not at all, so the owner of the zone would get queries meant for another service.
+// specialUse are the names of IANA's registry "Special-Use Domain Names" (RFC 6761), as updated on 2026-05-22:
+// https://www.iana.org/assignments/special-use-domain-names/. They were compared with copies of the registry in public
+// repositories. Hosts resolve such names by other protocols or not at all, so the owner of the zone would get queries
+// meant for another service. The names in arpa are missing, because arpa is reserved as a whole: 6tisch, eap, eap-noob,
+// home, ipv4only, resolver, service, and reverse zones.
 //
 // The names test, example, example.com, example.net and example.org are missing on purpose. Nobody depends on them,
 // and the documentation and tests of this program and of its clients use them. ICANN reserved internal for private

@@ -31,7 +31,7 @@ func (s *server) refusedZone(who httpapi.Caller, name, why string) {
 // granted creates a zone for alice's project as an administrator.
 func (s *server) granted(name string) string {
 	s.t.Helper()
-	res := s.as(admin, 201, "POST /v2/zones", `{"name":"`+name+`","email":"a@example.org"}`, "X-Auth-Sudo-Project-Id: p1")
+	res := s.as(admin, 202, "POST /v2/zones", `{"name":"`+name+`","email":"a@example.org"}`, "X-Auth-Sudo-Project-Id: p1")
 	return "/v2/zones/" + res.str("id")
 }
 
@@ -151,7 +151,7 @@ func TestRulesAreNotShadowed(t *testing.T) {
 	s.zone("game.example.com.")
 }
 
-// transfers offers a zone of alice's to every project and accepts it as who.
+// transfers offers a zone of alice's to every project and accepts it as another caller.
 func (s *server) transfers(zone string, who httpapi.Caller, status int) response {
 	s.t.Helper()
 	req := s.as(alice, 201, "POST "+zone+"/tasks/transfer_requests", "")
@@ -179,13 +179,15 @@ func TestTransferOfAParent(t *testing.T) {
 	s.as(bob, 201, "POST /v2/zones/tasks/transfer_accepts", accept)
 }
 
-// TestTransferBelowAThirdProject checks that a share with one project does not let another project take over its zone
-// below.
+// TestTransferBelowAThirdProject checks that a project cannot pass on a zone below the zone of another project, also if
+// that zone is shared with the new owner.
 func TestTransferBelowAThirdProject(t *testing.T) {
 	s := newServer(t, designate.Settings{})
-	outer := s.zoneOf(bob, "example.org.")
-	s.as(bob, 201, "POST "+outer+"/shares", `{"target_project_id":"p1"}`)
-	inner := s.zone("sub.example.org.")
+	outer, inner := s.zoneOf(bob, "example.org."), s.zoneOf(bob, "sub.example.org.")
+	s.as(bob, 201, "POST "+outer+"/shares", `{"target_project_id":"p3"}`)
+	req := s.as(bob, 201, "POST "+inner+"/tasks/transfer_requests", "")
+	s.as(alice, 201, "POST /v2/zones/tasks/transfer_accepts",
+		`{"key":"`+req.str("key")+`","zone_transfer_request_id":"`+req.str("id")+`"}`)
 	dave := bob
 	dave.Project = "p3"
 	if res := s.transfers(inner, dave, 403); res.str("type") != "illegal_child" {

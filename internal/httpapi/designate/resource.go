@@ -1,6 +1,7 @@
 package designate
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -36,7 +37,8 @@ type object[T any] interface {
 // administrators may use kinds without owners; their routes check that.
 type resource[T any, P object[T]] struct {
 	kind    store.Kind // the kind in the store, and in the types of errors
-	title   string     // the name of the kind in messages
+	title   string     // the name of the kind in descriptions
+	object  string     // the name of the kind in messages, as Designate spells it; default title
 	path    string
 	listing listing[T]
 	present func(*call, P) // changes an object to what the caller may see; nil: no change
@@ -50,7 +52,11 @@ type resource[T any, P object[T]] struct {
 	keys []string // the keys of the fields that can be changed
 	read func(in *input, isNew bool) (apply func(P))
 	same func(a, b T) bool // reports whether two objects are duplicates
+
+	check func(store.View, T) error // checks what the object refers to, inside the commit; nil: nothing
 }
+
+func (res resource[T, P]) name() string { return cmp.Or(res.object, res.title) }
 
 func (res resource[T, P]) link(c *call, item T) T {
 	P(&item).meta().Links = &links{Self: c.url(res.path + "/" + P(&item).meta().ID)}
@@ -99,6 +105,11 @@ func (res resource[T, P]) create(c *call) (reply, error) {
 
 // put writes an item. It returns 409 when another item is a duplicate.
 func (res resource[T, P]) put(tx *publish.Tx, item T) error {
+	if res.check != nil {
+		if err := res.check(tx.View, item); err != nil {
+			return err
+		}
+	}
 	all, err := store.ObjectsOf[T](tx.View, res.kind)
 	if err != nil {
 		return err
@@ -106,7 +117,7 @@ func (res resource[T, P]) put(tx *publish.Tx, item T) error {
 	id := P(&item).meta().ID
 	for _, o := range all {
 		if P(&o).meta().ID != id && res.same(o, item) {
-			return duplicate(string(res.kind), "Duplicate %s", res.title)
+			return duplicate(string(res.kind), res.name())
 		}
 	}
 	return tx.PutObject(res.kind, id, item)
@@ -121,7 +132,7 @@ func (res resource[T, P]) get(c *call, v store.View) (T, error) {
 	}
 	err = v.Object(res.kind, id.String(), &item)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !res.sees(c, item) {
-		err = notFound(string(res.kind), res.title)
+		err = notFound(string(res.kind), res.name())
 	}
 	return item, err
 }

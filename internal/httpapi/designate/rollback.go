@@ -79,6 +79,9 @@ func restore(tx *publish.Tx, z zone.Zone, s store.SetChange) error {
 	if was.Type == rr.TypeSOA {
 		return restoreSOA(tx, z, was)
 	}
+	if was.Sent == nil {
+		was.Sent = []zone.Sent{} // the texts were canonical; nil would keep those of today
+	}
 	_, err := tx.UpdateSet(was)
 	if errors.Is(err, store.ErrNotFound) {
 		_, err = tx.CreateSet(was)

@@ -3,6 +3,8 @@ package designate
 import (
 	"net/http"
 	"slices"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
 )
 
 const (
@@ -22,7 +24,8 @@ func Routes() []Route {
 var versionRoutes = []Route{
 	{get, "/v1/domains/{zone_id}/records", "List the records of a zone as version 1 did",
 		needReader, (*call).listV1Records},
-	{get, "/", "List the versions of the API", needNothing, (*call).showVersions},
+	{get, "/", "List the versions of all services", needNothing, (*call).showServices},
+	{get, httpapi.DNSPath, "List the versions of the API", needNothing, (*call).showVersions},
 	{get, "/v2", "Show this version of the API", needNothing, (*call).showVersion},
 }
 
@@ -43,7 +46,7 @@ var recordSetRoutes = []Route{
 		needMember | needPrimary, (*call).updateRecordSet},
 	{remove, "/v2/zones/{zone_id}/recordsets/{recordset_id}", "Delete a record set",
 		needMember | needPrimary, (*call).deleteRecordSet},
-	{get, "/v2/recordsets", "List the record sets of all zones", needReader, (*call).listAllRecordSets},
+	{get, "/v2/recordsets", "List the record sets of the project's zones", needReader, (*call).listAllRecordSets},
 	{get, "/v2/recordsets/{recordset_id}", "Find a record set", needReader, (*call).findRecordSet},
 }
 
@@ -68,7 +71,8 @@ var taskRoutes = []Route{
 	{get, "/v2/zones/tasks/exports", "List exports", needReader, exportTasks.list},
 	{get, "/v2/zones/tasks/exports/{id}", "Show an export", needReader, exportTasks.show},
 	{remove, "/v2/zones/tasks/exports/{id}", "Delete an export", needMember, exportTasks.remove},
-	{get, "/v2/zones/tasks/exports/{id}/export", "Fetch the zone file of an export", needReader, (*call).fetchExport},
+	{get, "/v2/zones/tasks/exports/{id}/export", "Fetch the zone file of an export",
+		needReader | isZoneFile, (*call).fetchExport},
 	{get, "/v2/zones/tasks/imports", "List imports", needReader, importTasks.list},
 	{post, "/v2/zones/tasks/imports", "Import a zone file", needMember, (*call).createImport},
 	{get, "/v2/zones/tasks/imports/{id}", "Show an import", needReader, importTasks.show},
@@ -84,7 +88,7 @@ var transferRoutes = []Route{
 		needMember, (*call).updateTransferRequest},
 	{remove, "/v2/zones/tasks/transfer_requests/{id}", "Delete a transfer request",
 		needMember, (*call).deleteTransferRequest},
-	{get, "/v2/zones/tasks/transfer_accepts", "List transfer accepts", needReader, transferAccepts.list},
+	{get, "/v2/zones/tasks/transfer_accepts", "List transfer accepts", needAdmin, transferAccepts.list},
 	{post, "/v2/zones/tasks/transfer_accepts", "Take over a zone", needMember, (*call).createTransferAccept},
 	{get, "/v2/zones/tasks/transfer_accepts/{id}", "Show a transfer accept", needReader, transferAccepts.show},
 }
@@ -103,9 +107,12 @@ var serviceRoutes = []Route{
 	{patch, "/v2/quotas/{project_id}", "Change the quotas of a project", needAdmin, (*call).updateQuotas},
 	{remove, "/v2/quotas/{project_id}", "Give a project the default quotas", needAdmin, (*call).deleteQuotas},
 	{get, "/v2/pools", "List pools", needReader, (*call).listPools},
+	{post, "/v2/pools", "Create a pool", needAdmin, (*call).createPool},
 	{get, "/v2/pools/{id}", "Show a pool", needReader, (*call).showPool},
-	{get, "/v2/service_statuses", "List the states of services", needReader, (*call).listServices},
-	{get, "/v2/service_statuses/{id}", "Show the state of a service", needReader, (*call).showService},
+	{patch, "/v2/pools/{id}", "Change a pool", needAdmin, (*call).updatePool},
+	{remove, "/v2/pools/{id}", "Delete a pool", needAdmin, (*call).deletePool},
+	{get, "/v2/service_statuses", "List the states of services", needAdmin, (*call).listServices},
+	{get, "/v2/service_statuses/{id}", "Show the state of a service", needAdmin, (*call).showService},
 	{get, "/v2/reverse/floatingips", "List floating IPs", needReader, (*call).listFloatingIPs},
 	{get, "/v2/reverse/floatingips/{id}", "Show a floating IP", needReader, (*call).showFloatingIP},
 	{patch, "/v2/reverse/floatingips/{id}", "Name a floating IP", needMember, (*call).updateFloatingIP},

@@ -126,8 +126,8 @@ var (
 	admin = httpapi.Caller{Who: "token admin", Project: "p0", Roles: []string{"admin"}}
 )
 
-// as returns the handler inside a Frame in which every request comes from who. The Frame admits callers without a role,
-// because the API has a check of its own.
+// as returns the handler inside a Frame in which every request comes from one caller. The Frame admits callers
+// without a role, because the API has a check of its own.
 func as(who httpapi.Caller, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Error}},
@@ -195,7 +195,7 @@ func (s *server) zone(name string) string {
 
 func (s *server) zoneOf(who httpapi.Caller, name string) string {
 	s.t.Helper()
-	res := s.as(who, 201, "POST /v2/zones", `{"name":"`+name+`","email":"host.master@example.org"}`)
+	res := s.as(who, 202, "POST /v2/zones", `{"name":"`+name+`","email":"host.master@example.org"}`)
 	return "/v2/zones/" + res.str("id")
 }
 
@@ -209,7 +209,7 @@ func (s *server) zonePath(name string) string {
 func (s *server) set(zone, name, typ string, records ...string) string {
 	s.t.Helper()
 	b, _ := json.Marshal(map[string]any{"name": name, "type": typ, "records": records})
-	res := s.as(alice, 201, "POST "+zone+"/recordsets", string(b))
+	res := s.as(alice, 202, "POST "+zone+"/recordsets", string(b))
 	return zone + "/recordsets/" + res.str("id")
 }
 

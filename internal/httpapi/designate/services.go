@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // serviceStatus is the state of a service. Designate has one for each of its processes; this server has one process,
@@ -32,7 +34,7 @@ func (c *call) service() serviceStatus {
 	}
 	s := serviceStatus{Hostname: host, ServiceName: "nameplane", Status: "UP", Stats: map[string]string{},
 		Capabilities: map[string]string{}, HeartbeatedAt: timestamp(time.Now())}
-	s.ID = uuid.NewSHA1(poolID, []byte(host)).String() // the same after a restart, without being stored
+	s.ID = uuid.NewSHA1(zone.DefaultPool, []byte(host)).String() // the same after a restart, without being stored
 	s.Links = &links{Self: c.url("/v2/service_statuses/" + s.ID)}
 	return s
 }

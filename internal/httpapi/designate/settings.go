@@ -3,8 +3,6 @@ package designate
 import (
 	"os"
 
-	"github.com/google/uuid"
-
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 )
@@ -15,7 +13,7 @@ type Settings struct {
 	// request.
 	BaseURL string
 
-	Nameservers []Nameserver // the name servers of the pool; they become the NS set of every new zone
+	Nameservers []Nameserver // the name servers of the default pool; they become the NS set of its new zones
 	DefaultTTL  uint32       // the TTL of new zones
 	MinTTL      uint32       // the smallest TTL that is accepted
 	MaxImport   int64        // the largest zone file for an import, in bytes
@@ -30,8 +28,8 @@ type Settings struct {
 	Spool *os.Root
 }
 
-// Nameserver is a host that serves the zones of the pool. The one with the lowest priority is the MNAME of their SOA
-// records.
+// Nameserver is a host that serves the zones of the default pool. The one with the lowest priority is the MNAME of
+// their SOA records.
 type Nameserver struct {
 	Hostname dnsname.Name
 	Priority int
@@ -45,7 +43,3 @@ const (
 	DefaultTTL        = 3600
 	DefaultMaxImport  = 128 << 20
 )
-
-// poolID is the id of the one pool. It is the id of Designate's default pool, which is written into clients and
-// scripts.
-var poolID = uuid.MustParse("794ccc2c-d751-44fe-b57f-8894c9f5c842")

@@ -151,7 +151,7 @@ func putShare(tx *publish.Tx, z zone.Zone, s share) error {
 		return badRequest("Cannot share the zone with the zone owner.")
 	}
 	if sharedWith(tx.View, z.ID, s.TargetProjectID) {
-		return duplicate("shared_zone", "Duplicate Shared Zone")
+		return duplicate("shared_zone", "SharedZone")
 	}
 	n := 0
 	err := tx.EachObject(shareKind(z.ID), func(string, []byte) (bool, error) { n++; return true, nil })
@@ -182,7 +182,7 @@ func (c *call) share(v store.View) (share, error) {
 		return s, err
 	}
 	if err := v.Object(shareKind(z.ID), id.String(), &s); err != nil {
-		return s, notFound("shared_zone", "Shared Zone")
+		return s, notFound("shared_zone", "SharedZone")
 	}
 	return s, nil
 }

@@ -1,14 +1,58 @@
 package designate
 
-import "strings"
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
 
-// movePool always fails: in Designate it moves a zone to the servers of another pool, and this server has one pool.
+	"github.com/google/uuid"
+
+	"github.com/nameplane/nameplane/internal/publish"
+)
+
+// movePool moves a zone to another pool. The name servers of that pool replace those of its own.
+// Without pool_id the attributes of the zone select the pool, as for a new zone.
 func (c *call) movePool() (reply, error) {
-	_, err := viewed(c, c.ownZone)
-	if err == nil {
-		err = badRequest("There is one pool, %s, and the zone is in it.", poolID)
+	in, err := c.input("pool_move", "pool_id")
+	if err != nil {
+		return reply{}, err
 	}
-	return reply{}, err
+	id := in.poolID()
+	if in.err() != nil {
+		return reply{}, in.err()
+	}
+	err = c.commit(func(tx *publish.Tx) error {
+		tx.Note("move to another pool")
+		z, err := c.ownZone(tx.View)
+		if err != nil {
+			return err
+		}
+		from, err := c.poolByID(tx.View, z.Pool)
+		if err != nil {
+			return err
+		}
+		to, err := c.selectPool(tx.View, z.Attributes)
+		if id != uuid.Nil {
+			to, err = c.poolByID(tx.View, id)
+		}
+		if err != nil {
+			return err
+		}
+		if to.ID == from.ID {
+			return badRequest("The zone is in the target pool already; name another pool")
+		}
+		due, err := dueAfter(tx.View, from.ID, from.servers())
+		if err != nil {
+			return err
+		}
+		z.Pool = uuid.MustParse(to.ID)
+		if _, err := tx.UpdateZone(z); err != nil {
+			return err
+		}
+		return setServers(tx, z, due, to.servers())
+	})
+	return reply{status: http.StatusAccepted}, err
 }
 
 // floatingIP would be an address with a PTR record. The addresses come from a network service (Neutron), and this
@@ -25,13 +69,18 @@ func (c *call) listFloatingIPs() (reply, error) {
 	return listFixed(c, floatingListing)
 }
 
-// showFloatingIP returns 404 for every valid id and 400 for an invalid one. Updates do the same.
+var floatingKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// showFloatingIP returns 404 for every valid key and 400 for an invalid one. Updates do the same. The texts are
+// Designate's.
 func (c *call) showFloatingIP() (reply, error) {
-	region, id, colon := strings.Cut(c.r.PathValue("id"), ":")
-	if _, err := parseID(id); !colon || region == "" || err != nil {
-		return reply{}, badRequest("Floating IP %q is not in the form region:uuid", c.r.PathValue("id"))
+	key := c.r.PathValue("id")
+	if !floatingKey.MatchString(key) {
+		return reply{}, badRequest("Floating IP %s is not in the format of <region>:<uuid>", key)
 	}
-	return reply{}, notFound("floatingip", "FloatingIP; there is no network service behind this server")
+	region, id, _ := strings.Cut(key, ":")
+	return reply{}, &fault{status: http.StatusNotFound, kind: "not_found", message: fmt.Sprintf(
+		"FloatingIP %s in %s is not associated for project %q", id, region, c.scope.project)}
 }
 
 func (c *call) updateFloatingIP() (reply, error) {

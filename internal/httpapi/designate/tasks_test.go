@@ -54,6 +54,11 @@ func TestImportExport(t *testing.T) {
 		t.Fatalf("import: %s", done.Body)
 	}
 	z := "/v2/zones/" + done.str("zone_id")
+	links, _ := done.json["links"].(map[string]any)
+	if self := "http://dns.test/v2/zones/tasks/imports/" + done.str("id"); links["self"] != self ||
+		links["zone"] != "http://dns.test"+z {
+		t.Errorf("links: %v", links)
+	}
 	if got := s.as(alice, 200, "GET "+z, ""); got.str("email") != "host.master@example.org" || got.json["ttl"] != 300.0 {
 		t.Errorf("zone: %s", got.Body)
 	}
@@ -86,7 +91,7 @@ func TestImportFailures(t *testing.T) {
 		{"two SOA", "example.org." + soa + "example.org. 60 IN SOA a. b. 1 2 3 4 5\nexample.org. 60 IN NS a.test.\n", "SOA"},
 		{"include", "$INCLUDE /etc/passwd\n", "1:"},
 		{"exists", "bob.test." + soa + "bob.test. 60 IN NS a.test.\n", "Duplicate Zone"},
-		{"in another's", "x.bob.test." + soa + "x.bob.test. 60 IN NS a.test.\n", "another project"},
+		{"in another's", "x.bob.test." + soa + "x.bob.test. 60 IN NS a.test.\n", "another tenant"},
 		{"one label", "test." + soa + "test. 60 IN NS a.test.\n", "label"},
 		{"quota", zoneText, "Quota exceeded"},
 	}
@@ -95,6 +100,9 @@ func TestImportFailures(t *testing.T) {
 			res := s.imports(alice, tt.file, "?replace=true")
 			if res.str("status") != "ERROR" || !strings.Contains(res.str("message"), tt.message) {
 				t.Errorf("import = %s, want an error about %q", res.Body, tt.message)
+			}
+			if links, _ := res.json["links"].(map[string]any); links["zone"] != nil {
+				t.Errorf("a failed import has a link to the zone %s", links["zone"])
 			}
 		})
 	}
@@ -160,7 +168,7 @@ func TestTransfer(t *testing.T) {
 	}
 	s.as(alice, 200, "PATCH "+one, `{"description":"new"}`)
 	s.as(alice, 400, "PATCH "+one, `{"key":"AAAAAAAA"}`)
-	s.as(bob, 404, "PATCH "+one, `{"description":"mine"}`)
+	s.as(bob, 403, "PATCH "+one, `{"description":"mine"}`)
 	accept := func(key string) string {
 		return `{"key":"` + key + `","zone_transfer_request_id":"` + req.str("id") + `"}`
 	}
@@ -184,7 +192,7 @@ func TestTransfer(t *testing.T) {
 
 	z = s.zone("example.net.")
 	req = s.as(alice, 201, "POST "+z+"/tasks/transfer_requests", `{"target_project_id":"p9"}`)
-	s.as(bob, 404, "POST /v2/zones/tasks/transfer_accepts", accept(req.str("key")))
+	s.as(bob, 403, "POST /v2/zones/tasks/transfer_accepts", accept(req.str("key")))
 	s.as(alice, 202, "DELETE "+z, "")
 	s.as(alice, 404, "GET /v2/zones/tasks/transfer_requests/"+req.str("id"), "")
 }
@@ -194,7 +202,7 @@ func TestOtherTasks(t *testing.T) {
 	z := s.zone("example.org.")
 	s.as(alice, 400, "POST "+z+"/tasks/xfr", "")
 	s.as(alice, 403, "POST "+z+"/tasks/pool_move", "")
-	s.as(admin, 400, "POST "+z+"/tasks/pool_move", "", "X-Auth-All-Projects: true")
+	s.as(admin, 400, "POST "+z+"/tasks/pool_move", "{}", "X-Auth-All-Projects: true") // the default pool has the zone
 	s.as(alice, 403, "POST "+z+"/tasks/abandon", "")
 	s.as(admin, 204, "POST "+z+"/tasks/abandon", "", "X-Auth-All-Projects: true")
 	s.as(alice, 404, "GET "+z, "")
@@ -223,6 +231,58 @@ func TestTSIGKeys(t *testing.T) {
 	}
 	s.as(admin, 204, "DELETE /v2/tsigkeys/"+id, "")
 	s.as(alice, 403, "POST /v2/tsigkeys", good)
+}
+
+// TestTSIGKeyOfAZone checks the zones and the limits of a key, and that a key is deleted with its last zone.
+func TestTSIGKeyOfAZone(t *testing.T) {
+	s := newServer(t, designate.Settings{})
+	create := func(name string) string {
+		return s.as(alice, 202, "POST /v2/zones", `{"name":"`+name+`","email":"a@example.org"}`).str("id")
+	}
+	one, two := create("one.example."), create("two.example.")
+	const none = "00000000-0000-4000-8000-000000000000"
+	body := func(name, scope, resource, more string) string {
+		return fmt.Sprintf(`{"name":%q,"algorithm":"hmac-sha256","secret":"c2VjcmV0","scope":%q,"resource_id":%q%s}`, name,
+			scope, resource, more)
+	}
+	for what, in := range map[string]string{
+		"no such zone":          body("k", "ZONE", none, ""),
+		"no such zone of two":   body("k", "POOL", none, `,"zones":["`+one+`","`+none+`"]`),
+		"zones of a zone":       body("k", "ZONE", one, `,"zones":["`+two+`"]`),
+		"a zone that is no id":  body("k", "POOL", none, `,"zones":["one.example."]`),
+		"two asterisks":         body("k", "ZONE", one, `,"names":["*.a.*"]`),
+		"an empty name":         body("k", "ZONE", one, `,"names":[""]`),
+		"no type":               body("k", "ZONE", one, `,"types":["KING"]`),
+		"a type without data":   body("k", "ZONE", one, `,"types":["ANY"]`),
+		"a list that is a text": body("k", "ZONE", one, `,"types":"A"`),
+		"too many names":        body("k", "ZONE", one, `,"names":["a"`+strings.Repeat(`,"a"`, 100)+`]`),
+	} {
+		if res := s.as(admin, 400, "POST /v2/tsigkeys", in); !strings.Contains(res.Body.String(), "invalid_object") {
+			t.Errorf("%s: %s", what, res.Body)
+		}
+	}
+	first := s.as(admin, 201, "POST /v2/tsigkeys", body("first", "ZONE", one,
+		`,"names":["_acme-challenge.*"],"types":["TXT"]`)).str("id")
+	both := s.as(admin, 201, "POST /v2/tsigkeys", body("both", "POOL", none, `,"zones":["`+one+`","`+two+`"]`)).str("id")
+	s.as(admin, 201, "POST /v2/tsigkeys", body("all", "POOL", none, ""))
+	s.as(admin, 400, "PATCH /v2/tsigkeys/"+first, `{"resource_id":"`+none+`"}`)
+	if res := s.as(admin, 200, "PATCH /v2/tsigkeys/"+first, `{"types":["TXT","A"]}`); !strings.Contains(res.Body.String(),
+		`"_acme-challenge.*"`) || !strings.Contains(res.Body.String(), `"A"`) {
+		t.Errorf("after a change of the types: %s", res.Body)
+	}
+	if res := s.as(admin, 200, "PATCH /v2/tsigkeys/"+first, `{"names":[]}`); strings.Contains(res.Body.String(), "names") {
+		t.Errorf("after the names were removed: %s", res.Body)
+	}
+	s.as(alice, 202, "DELETE /v2/zones/"+one, "")
+	s.as(admin, 404, "GET /v2/tsigkeys/"+first, "")
+	if res := s.as(admin, 200, "GET /v2/tsigkeys/"+both, ""); strings.Contains(res.Body.String(), one) ||
+		!strings.Contains(res.Body.String(), two) {
+		t.Errorf("after the first of two zones was deleted: %s", res.Body)
+	}
+	s.as(alice, 202, "DELETE /v2/zones/"+two, "")
+	if names := s.as(admin, 200, "GET /v2/tsigkeys", "").items("tsigkeys", "name"); len(names) != 1 || names[0] != "all" {
+		t.Errorf("keys after both zones were deleted: %v", names)
+	}
 }
 
 // TestImportsOfOthersDoNotWait lets a hostile project use its share of the memory and import a file that must wait for

@@ -48,7 +48,15 @@ func (c *call) owns(z zone.Zone) bool {
 // ownZone returns the zone of the path for operations that only its owner may use. A project that the zone is shared
 // with gets 403, not 404: it knows the zone.
 func (c *call) ownZone(v store.View) (zone.Zone, error) {
-	z, err := c.zone(v)
+	return c.mustOwn(c.zone(v))
+}
+
+// ownZoneByID is ownZone for a zone that is not in the path.
+func (c *call) ownZoneByID(v store.View, id uuid.UUID) (zone.Zone, error) {
+	return c.mustOwn(c.zoneByID(v, id))
+}
+
+func (c *call) mustOwn(z zone.Zone, err error) (zone.Zone, error) {
 	if err == nil && !c.owns(z) {
 		return z, forbidden("The zone is shared with this project; only its owner may do this.")
 	}

@@ -36,8 +36,8 @@ var transferRequests = resource[transferRequest, *transferRequest]{
 	},
 	ended: func(t transferRequest) bool { return t.Status != statusActive },
 	zone:  func(t transferRequest) string { return t.ZoneID },
-	present: func(c *call, t *transferRequest) { // only the owner sees the owner and the key
-		if !c.scope.all && t.ProjectID != c.scope.project {
+	present: func(c *call, t *transferRequest) { // only the owner and administrators see the owner and the key
+		if !c.scope.caller.IsAdmin() && t.ProjectID != c.scope.project {
 			t.ProjectID, t.Key = "", ""
 		}
 	},
@@ -60,14 +60,14 @@ func newKey() string {
 	return string(key)
 }
 
-// optionalInput reads the body like input, but returns an empty object when there is no body: clients of Designate
-// create transfer requests without one.
+// optionalInput reads the body like input, but returns an empty object when there is no body or null: clients of
+// Designate create transfer requests without one.
 func (c *call) optionalInput(resource string, keys ...string) (*input, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	if err != nil {
 		return nil, readError(err)
 	}
-	if len(b) == 0 {
+	if isEmptyBody(b) {
 		return &input{resource: resource}, nil
 	}
 	if err := c.wantMedia("application/json"); err != nil {
@@ -95,7 +95,7 @@ func (c *call) createTransferRequest() (reply, error) {
 		if err != nil {
 			return err
 		}
-		t.resourceMeta, t.ZoneID, t.ZoneName, t.ProjectID = newMeta(tx), z.ID.String(), z.Name.String(), z.Project
+		t.resourceMeta, t.ZoneID, t.ZoneName, t.ProjectID = newMeta(tx), z.ID.String(), z.Spelled(), z.Project
 		return putTransferRequest(tx, t)
 	})
 	return transferRequests.created(c, http.StatusCreated, t), err
@@ -105,7 +105,7 @@ func (c *call) createTransferRequest() (reply, error) {
 func putTransferRequest(tx *publish.Tx, t transferRequest) error {
 	err := tx.Object(store.KindZoneRequest, t.ZoneID, new(string))
 	if err == nil {
-		return duplicate("zone_transfer_request", "The zone has a transfer request already")
+		return duplicate("zone_transfer_request", "ZoneTransferRequest")
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -131,14 +131,18 @@ func dropTransferRequest(tx *publish.Tx, zoneID uuid.UUID) error {
 }
 
 // transferRequest returns a request that the caller owns or, unless owned is set, that is offered to the caller's
-// project or to every project.
+// project or to every project. Administrators may use all requests. Other callers get 403, as in Designate; they have
+// the random id of the request from somebody.
 func (c *call) transferRequest(v store.View, id string, owned bool) (transferRequest, error) {
 	var t transferRequest
 	err := v.Object(store.KindTransferRequest, id, &t)
-	owner := c.scope.all || t.ProjectID == c.scope.project
-	target := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
-	if errors.Is(err, store.ErrNotFound) || err == nil && !owner && (owned || !target) {
+	if errors.Is(err, store.ErrNotFound) {
 		return t, notFound("zone_transfer_request", "ZoneTransferRequest")
+	}
+	owner := c.scope.caller.IsAdmin() || t.ProjectID == c.scope.project
+	target := t.TargetProjectID == nil || *t.TargetProjectID == c.scope.project
+	if err == nil && !owner && (owned || !target) {
+		return t, forbidden("The zone transfer request belongs to other projects.")
 	}
 	return t, err
 }

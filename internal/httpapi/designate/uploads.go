@@ -11,11 +11,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/google/uuid"
+
 	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/zone"
 	"github.com/nameplane/nameplane/internal/zonefile"
 )
 
@@ -25,7 +28,7 @@ import (
 const (
 	uploadBytes = 2 << 20 // the memory for reading one file: zonefile.Stage and buffers
 	jsonCopies  = 5       // the copies of a JSON body in memory while it is decoded
-	stagedBytes = 13      // the bytes that zonefile.Stage adds to the name and data of a record
+	stagedBytes = 15      // the bytes that zonefile.Stage adds to the name, data and spelling of a record
 
 	maxUploads        = 16 // uploads at a time
 	maxProjectUploads = 4
@@ -38,7 +41,8 @@ const (
 type upload struct {
 	stage      *zonefile.Stage // the records of the file
 	attributes map[string]string
-	head       []byte // the first bytes of the file, which may contain $TTL
+	pool       uuid.UUID // the pool that the request names; zero: none
+	head       []byte    // the first bytes of the file, which may contain $TTL
 	soa        *zonefile.Record
 	lowest     uint32                // the lowest TTL
 	bad        error                 // the first error in the file: the import fails with it
@@ -56,17 +60,16 @@ func (c *call) receive() (*upload, error) {
 		return nil, err
 	}
 	defer release()
-	body, attributes, err := c.importBody()
+	u := &upload{lowest: rr.MaxTTL, aliases: map[dnsname.Name]bool{}}
+	body, err := c.importBody(u)
 	if err != nil {
 		return nil, err
 	}
-	stage, err := zonefile.NewStage(c.settings.Spool)
-	if err != nil {
+	if u.stage, err = zonefile.NewStage(c.settings.Spool); err != nil {
 		return nil, spoolError(err)
 	}
-	u := &upload{stage: stage, attributes: attributes, lowest: rr.MaxTTL, aliases: map[dnsname.Name]bool{}}
 	if err := c.read(u, bodyReader{body}); err != nil {
-		_ = stage.Close()
+		_ = u.stage.Close()
 		return nil, err
 	}
 	return u, nil
@@ -168,31 +171,39 @@ func spoolError(err error) error {
 
 func (c *call) jsonLimit() int64 { return min(c.settings.MaxImport, maxJSONImport) }
 
-// importBody returns the zone file of a request: the body itself, as in Designate, or a string in a JSON object.
-func (c *call) importBody() (io.Reader, map[string]string, error) {
+// importBody returns the zone file of a request: the body itself, as in Designate, or a string in a JSON object. The
+// object can also have the attributes and the pool of the zone; a pool that the caller cannot use is refused here,
+// before the file is read.
+func (c *call) importBody(u *upload) (io.Reader, error) {
 	if c.wantMedia("text/dns") == nil {
-		return http.MaxBytesReader(c.w, c.r.Body, c.settings.MaxImport), nil, nil
+		return http.MaxBytesReader(c.w, c.r.Body, c.settings.MaxImport), nil
 	}
 	if c.wantMedia("application/json") != nil {
-		return nil, nil, &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
+		return nil, &fault{status: http.StatusUnsupportedMediaType, kind: "unsupported_content_type",
 			message: "Content-type must be text/dns or application/json"}
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.jsonLimit()))
 	if err != nil {
-		return nil, nil, readError(err)
+		return nil, readError(err)
 	}
 	in, err := parseInput("import", b)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := in.known("zonefile", "attributes", "pool_id"); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	in.require("zonefile")
-	attributes := in.dictionary("attributes")
+	u.attributes, u.pool = in.dictionary("attributes"), in.poolID()
 	var text string
 	in.get("zonefile", "string", &text)
-	return strings.NewReader(text), attributes, in.err()
+	if err := in.err(); err != nil {
+		return nil, err
+	}
+	_, err = viewed(c, func(v store.View) (pool, error) {
+		return c.schedule(v, zone.Zone{Attributes: u.attributes, Pool: u.pool})
+	})
+	return strings.NewReader(text), err
 }
 
 // errBody wraps an error of reading the request, to distinguish it from errors of the disk.

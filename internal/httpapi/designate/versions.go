@@ -1,5 +1,11 @@
 package designate
 
+import (
+	"net/http"
+
+	"github.com/nameplane/nameplane/internal/httpapi"
+)
+
 // versions are the versions of Designate's API that this server is compatible with, and the dates of their release.
 var versions = []struct{ id, updated string }{
 	{"v2", "2022-06-29T00:00:00Z"}, {"v2.0", "2022-06-29T00:00:00Z"}, {"v2.1", "2023-01-25T00:00:00Z"},
@@ -18,13 +24,14 @@ type versionLink struct {
 	Rel  string `json:"rel"`
 }
 
+var helpLink = versionLink{"https://docs.openstack.org/api-ref/dns", "help"}
+
 func (c *call) version(i int) version {
 	status := "SUPPORTED"
 	if i == len(versions)-1 {
 		status = "CURRENT"
 	}
-	return version{versions[i].id, status, []versionLink{{c.url("/v2"), "self"},
-		{"https://docs.openstack.org/api-ref/dns", "help"}}, versions[i].updated}
+	return version{versions[i].id, status, []versionLink{{c.url("/v2"), "self"}, helpLink}, versions[i].updated}
 }
 
 func (c *call) showVersions() (reply, error) {
@@ -33,6 +40,20 @@ func (c *call) showVersions() (reply, error) {
 		out = append(out, c.version(i))
 	}
 	return ok(map[string]any{"versions": out}), nil
+}
+
+// showServices returns the versions of the identity and the DNS service in the form of Keystone, with 300, so that the
+// URL of the server can be the URL of the identity service. The entry of the DNS API has no link with the relation
+// self: keystoneauth ignores it then. See httpapi.DNSPath.
+func (c *call) showServices() (reply, error) {
+	dns := c.version(len(versions) - 1)
+	dns.ID, dns.Links = "v2", []versionLink{{c.url(httpapi.DNSPath + "/"), "service"}, helpLink}
+	values := []any{dns}
+	if c.api.Identity != nil {
+		values = []any{c.api.Identity(httpapi.BaseURL(c.r, c.settings.BaseURL)), dns}
+	}
+	body := map[string]any{"versions": map[string]any{"values": values}}
+	return reply{status: http.StatusMultipleChoices, body: body}, nil
 }
 
 func (c *call) showVersion() (reply, error) {

@@ -3,7 +3,6 @@ package designate
 import (
 	"time"
 
-	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -42,45 +41,45 @@ type links struct {
 
 // listMetadata is the metadata of a list.
 type listMetadata struct {
-	TotalCount int `json:"total_count"`
+	TotalCount *int `json:"total_count,omitempty"` // nil: the client does not want it
 }
 
-// wireZone is a zone in requests and replies.
+// wireZone is a zone in requests and replies. The order of its members is Designate's.
 type wireZone struct {
 	ID            string            `json:"id"`
 	PoolID        string            `json:"pool_id"`
 	ProjectID     string            `json:"project_id"`
 	Name          string            `json:"name"`
 	Email         string            `json:"email"`
+	Description   *string           `json:"description"`
 	TTL           uint32            `json:"ttl"`
 	Serial        uint32            `json:"serial"`
 	Status        string            `json:"status"`
 	Action        string            `json:"action"`
-	Description   *string           `json:"description"`
-	Masters       []string          `json:"masters"`
-	Type          string            `json:"type"`
-	TransferredAt timestamp         `json:"transferred_at"`
 	Version       int               `json:"version"`
+	Attributes    map[string]string `json:"attributes"`
+	Type          string            `json:"type"`
+	Masters       []string          `json:"masters"`
 	CreatedAt     timestamp         `json:"created_at"`
 	UpdatedAt     timestamp         `json:"updated_at"`
-	Attributes    map[string]string `json:"attributes"`
+	TransferredAt timestamp         `json:"transferred_at"`
 	Shared        bool              `json:"shared"`
 	Secondaries   []secondaryState  `json:"secondaries,omitempty"`
 	Copy          *copyState        `json:"copy,omitempty"`
 	Links         *links            `json:"links,omitempty"`
 }
 
-// wireRecordSet is a record set in requests and replies.
+// wireRecordSet is a record set in requests and replies. The order of its members is Designate's.
 type wireRecordSet struct {
 	ID          string    `json:"id"`
 	ZoneID      string    `json:"zone_id"`
-	ZoneName    string    `json:"zone_name"`
 	ProjectID   string    `json:"project_id"`
 	Name        string    `json:"name"`
+	ZoneName    string    `json:"zone_name"`
 	Type        string    `json:"type"`
 	Records     []string  `json:"records"`
-	TTL         *uint32   `json:"ttl"`
 	Description *string   `json:"description"`
+	TTL         *uint32   `json:"ttl"`
 	Status      string    `json:"status"`
 	Action      string    `json:"action"`
 	Version     int       `json:"version"`
@@ -112,7 +111,7 @@ const (
 // zoneOnWire returns the JSON form of a zone without links and without the state of other servers. Empty lists are [],
 // not null: clients of Designate iterate over them.
 func zoneOnWire(z zone.Zone, shared bool) wireZone {
-	w := wireZone{ID: z.ID.String(), PoolID: z.Pool.String(), ProjectID: z.Project, Name: z.Name.String(), Email: z.Email,
+	w := wireZone{ID: z.ID.String(), PoolID: z.Pool.String(), ProjectID: z.Project, Name: z.Spelled(), Email: z.Email,
 		TTL: z.TTL, Serial: z.Serial, Status: statusActive, Action: actionNone, Description: z.Description,
 		Masters: z.Masters, Type: string(z.Kind), Version: z.Version, CreatedAt: timestamp(z.Created),
 		UpdatedAt: timestamp(z.Updated), Attributes: z.Attributes, Shared: shared}
@@ -126,16 +125,8 @@ func zoneOnWire(z zone.Zone, shared bool) wireZone {
 }
 
 func recordSetOnWire(z zone.Zone, s zone.RecordSet) wireRecordSet {
-	return wireRecordSet{ID: s.ID.String(), ZoneID: z.ID.String(), ZoneName: z.Name.String(), ProjectID: z.Project,
-		Name: s.Name.String(), Type: s.Type.String(), Records: recordTexts(s.Type, s.Data), TTL: s.TTL,
+	return wireRecordSet{ID: s.ID.String(), ZoneID: z.ID.String(), ZoneName: z.Spelled(), ProjectID: z.Project,
+		Name: s.Spelled(), Type: s.Type.String(), Records: s.Texts(), TTL: s.TTL,
 		Description: s.Description, Status: statusActive, Action: actionNone, Version: s.Version,
 		CreatedAt: timestamp(s.Created), UpdatedAt: timestamp(s.Updated)}
-}
-
-func recordTexts(t rr.Type, data []string) []string {
-	out := make([]string, len(data))
-	for i, d := range data {
-		out[i] = rr.DataText(t, d)
-	}
-	return out
 }

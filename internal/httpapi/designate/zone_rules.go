@@ -22,15 +22,15 @@ const maxDescription = 160 // characters, as in Designate
 
 var zoneCreateKeys = []string{"name", "email", "ttl", "description", "masters", "type", "attributes", "pool_id"}
 
-// zoneUpdateKeys contains secondaries and copy, but their values are not read. Clients send back the whole object, and
-// the state of other servers may have changed since they read it.
-var zoneUpdateKeys = []string{"email", "ttl", "description", "masters", "secondaries", "copy"}
+// zoneUpdateKeys contains status, action, secondaries and copy, but their values are not read. Clients send back the
+// whole object, and the state of other servers may have changed since they read it.
+var zoneUpdateKeys = []string{"email", "ttl", "description", "masters", "status", "action", "secondaries", "copy"}
 
 // newZone reads the body of a create request.
 func newZone(in *input, s *Settings) (zone.Zone, error) {
-	z := zone.Zone{Kind: zone.Primary, TTL: s.DefaultTTL, Pool: poolID}
+	z := zone.Zone{Kind: zone.Primary, TTL: s.DefaultTTL}
 	in.require("name")
-	z.Name = in.hostname("name", false)
+	z.Name, z.Spelling = in.hostname("name", false)
 	if t := in.text("type", 16); t != nil {
 		z.Kind = zone.Kind(*t)
 		if !slices.Contains([]zone.Kind{zone.Primary, zone.Secondary, zone.Catalog}, z.Kind) {
@@ -39,13 +39,7 @@ func newZone(in *input, s *Settings) (zone.Zone, error) {
 		}
 	}
 	z.Attributes = in.dictionary("attributes")
-	if p := in.text("pool_id", 36); p != nil {
-		id, err := uuid.Parse(*p)
-		if err != nil {
-			in.note("pool_id", fmt.Sprintf("'%s' is not a 'uuid'", *p), "format", "uuid")
-		}
-		z.Pool = id
-	}
+	z.Pool = in.poolID()
 	readZoneValues(in, z.Kind).apply(&z)
 	switch {
 	case z.Kind == zone.Primary:
@@ -59,6 +53,14 @@ func newZone(in *input, s *Settings) (zone.Zone, error) {
 	return z, checkNewZone(z, s)
 }
 
+// poolID returns the pool that a zone names, or the zero UUID when it names none.
+func (in *input) poolID() uuid.UUID {
+	if text := in.uuid("pool_id"); text != "" {
+		return uuid.MustParse(text)
+	}
+	return uuid.Nil
+}
+
 // checkNewZone checks the rules that do not concern a single field. Designate has error types of their own for them.
 func checkNewZone(z zone.Zone, s *Settings) error {
 	switch {
@@ -68,8 +70,6 @@ func checkNewZone(z zone.Zone, s *Settings) error {
 		return refuse("invalid_zone_name", "A zone cannot have the name of a wildcard")
 	case z.TTL < s.MinTTL:
 		return invalidTTL(s)
-	case z.Pool != poolID:
-		return notFound("pool", "Pool")
 	case z.Kind == zone.Catalog:
 		return badRequest("This server takes zones of type PRIMARY and SECONDARY; %s is not supported yet", z.Kind)
 	}
@@ -161,7 +161,7 @@ func readMasters(in *input, kind zone.Kind) []string {
 		in.note("masters", fmt.Sprintf("a zone has at most %d masters", maxMasters), "maxItems", maxMasters)
 	}
 	for i, m := range masters {
-		if !isMaster(m) {
+		if !isMaster(m) && !strings.HasPrefix(m, "tls://") {
 			in.noteItem("masters", i, fmt.Sprintf("'%s' is not a 'ip-or-host'", short([]byte(m))), "format", "ip-or-host")
 		}
 	}
@@ -169,7 +169,8 @@ func readMasters(in *input, kind zone.Kind) []string {
 }
 
 // isMaster reports whether s is an address or a host name, with or without a port. That is the format of Designate;
-// checkMasters refuses host names later, with a message of its own.
+// checkMasters refuses host names later, with a message of its own, and checks masters over TLS, which Designate does
+// not have.
 func isMaster(s string) bool {
 	host := s
 	if _, err := netip.ParseAddr(s); err == nil {
@@ -197,17 +198,16 @@ func isMaster(s string) bool {
 
 // firstSets returns the SOA and NS sets of a new zone. The refresh interval is random, as in Designate, so that
 // secondaries do not ask about all zones at the same moment. The commit sets the serial.
-func firstSets(z zone.Zone, s *Settings) []zone.RecordSet {
-	servers := slices.Clone(s.Nameservers)
-	slices.SortStableFunc(servers, func(a, b Nameserver) int { return a.Priority - b.Priority })
+func firstSets(z zone.Zone, servers []dnsname.Name) []zone.RecordSet {
 	rname, _ := zone.MailboxName(z.Email)
-	soa := zone.SOA{MName: servers[0].Hostname, RName: rname, Refresh: 3500 + rand.Uint32N(101), Retry: 600,
+	soa := zone.SOA{MName: servers[0], RName: rname, Refresh: 3500 + rand.Uint32N(101), Retry: 600,
 		Expire: 86400, Minimum: 3600}
-	ns := zone.RecordSet{Name: z.Name, Type: rr.TypeNS, Managed: true}
+	ns := zone.RecordSet{Name: z.Name, Spelling: z.Spelling, Type: rr.TypeNS, Managed: true}
 	for _, server := range servers {
-		ns.Data = append(ns.Data, server.Hostname.Wire())
+		ns.Data = append(ns.Data, server.Wire())
 	}
-	return []zone.RecordSet{{Name: z.Name, Type: rr.TypeSOA, Managed: true, Data: []string{soa.Data()}}, ns}
+	return []zone.RecordSet{
+		{Name: z.Name, Spelling: z.Spelling, Type: rr.TypeSOA, Managed: true, Data: []string{soa.Data()}}, ns}
 }
 
 // isEmail reports whether s is an address that can be written as a host name: one @, and no dot at the end.
@@ -235,17 +235,13 @@ func (c *call) checkCreate(v store.View, z zone.Zone) error {
 	return nil
 }
 
-// checkParent refuses a zone inside a zone of another project with 403, as Designate does. It allows the zone if the
-// parent is shared with this project and the new zone hides none of its records.
+// checkParent refuses a zone inside a zone of another project with 403, also if that zone is shared with this project,
+// as Designate does.
 func checkParent(v store.View, z zone.Zone) error {
-	parent, found := parentZone(v, z.Name)
-	switch {
-	case !found || parent.Project == z.Project:
-		return nil
-	case sharedWith(v, parent.ID, z.Project):
-		return checkHides(v, parent, z)
+	if parent, found := parentZone(v, z.Name); found && parent.Project != z.Project {
+		return illegalChild("Unable to create subzone in another tenants zone")
 	}
-	return illegalChild("Unable to create subzone in another project's zone")
+	return nil
 }
 
 // parentZone returns the closest zone above a name. Overlays do not count: no project owns them.
@@ -260,16 +256,6 @@ func parentZone(v store.View, n dnsname.Name) (zone.Zone, bool) {
 
 func illegalChild(message string) *fault {
 	return &fault{status: http.StatusForbidden, kind: "illegal_child", message: message}
-}
-
-// checkHides refuses a zone that would hide records of its parent, except the records that delegate it.
-func checkHides(v store.View, parent, z zone.Zone) error {
-	return v.RecordSetsBelow(parent.ID, z.Name, func(s zone.RecordSet) (bool, error) {
-		if s.Name == z.Name && (s.Type == rr.TypeNS || s.Type == rr.TypeDS) {
-			return true, nil
-		}
-		return false, illegalChild("Unable to create a subzone that would hide records of another project's zone")
-	})
 }
 
 // maxBelow bounds the zones below a new zone: checkChildren reads all of them while other changes wait.
@@ -287,7 +273,7 @@ func checkChildren(v store.View, z zone.Zone) error {
 		}
 		if o.Project != z.Project && o.Name != z.Name && o.Kind != zone.Overlay {
 			return false, &fault{status: http.StatusForbidden, kind: "illegal_parent",
-				message: "Unable to create zone because another project owns a subzone of it"}
+				message: "Unable to create zone because another tenant owns a subzone of the zone"}
 		}
 		return true, nil
 	})
@@ -303,7 +289,8 @@ func (c *call) checkDelete(v store.View, z zone.Zone, shared bool) error {
 		return false, refuse("zone_has_sub_zone", "Please delete any subzones before deleting this zone")
 	})
 	if err == nil && shared && !c.scope.deleteShares {
-		err = refuse("zone_is_shared", "Cannot delete a shared zone; remove its shares, or send X-Designate-Delete-Shares")
+		err = refuse("zone_is_shared", "This zone is shared with other projects, please remove these shares before "+
+			"deletion or use the delete-shares modifier to override this warning.")
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/rr"
 	"github.com/nameplane/nameplane/internal/store"
+	"github.com/nameplane/nameplane/internal/transfer"
 	"github.com/nameplane/nameplane/internal/zone"
 )
 
@@ -55,6 +56,7 @@ func (c *call) listZones() (reply, error) {
 			return err
 		}
 		if err := c.need(zonesMemory(p.items)); err != nil {
+			p = page[zone.Zone]{} // see setPage
 			return err
 		}
 		shared, err = sharedAmong(v, p.items)
@@ -90,34 +92,43 @@ func (c *call) createZone() (reply, error) {
 		z.MastersBy = c.namer()
 	}
 	z.Project = c.scope.project
-	var sets []zone.RecordSet
-	if z.Kind == zone.Primary {
-		sets = firstSets(z, c.settings)
-	}
 	err = c.commit(func(tx *publish.Tx) error {
 		tx.Note("create zone")
 		if err := c.checkCreate(tx.View, z); err != nil {
 			return err
 		}
+		p, err := c.schedule(tx.View, z)
+		if err != nil {
+			return err
+		}
+		z.Pool = uuid.MustParse(p.ID)
+		var sets []zone.RecordSet
+		if z.Kind == zone.Primary {
+			sets = firstSets(z, p.servers())
+		}
 		z, err = tx.CreateZone(z, sets...)
-		return zoneExists(z, err)
+		return zoneExists(err)
 	})
 	if err != nil {
 		return reply{}, err
 	}
 	c.refresh(z)
-	w := c.linkedZone(z, false)
-	rep := created(w, w.Links.Self)
-	rep.etag = tagOf(zoneOnWire(z, false))
-	if w.Status == statusPending { // some secondaries do not have the zone yet
-		rep.status = http.StatusAccepted
-	}
+	rep := c.pendingZone(z, false, actionCreate)
+	rep.location = c.url("/v2/zones/" + z.ID.String())
 	return rep, nil
 }
 
-func zoneExists(z zone.Zone, err error) error {
+// pendingZone returns the reply to a change of a zone: 202 and the zone as PENDING, as in Designate. The change is on
+// disk and served here already. The next GET shows whether other servers have it.
+func (c *call) pendingZone(z zone.Zone, shared bool, action string) reply {
+	w := c.linkedZone(z, shared)
+	w.Status, w.Action = statusPending, action
+	return reply{status: http.StatusAccepted, body: w, etag: tagOf(zoneOnWire(z, shared))}
+}
+
+func zoneExists(err error) error {
 	if errors.Is(err, store.ErrExists) {
-		return duplicate("zone", "Duplicate Zone: %s exists", z.Name)
+		return duplicate("zone", "Zone")
 	}
 	return err
 }
@@ -162,24 +173,26 @@ func (c *call) updateZone() (reply, error) {
 		return reply{}, err
 	}
 	rest := in.repeated(zoneUpdateKeys...)
-	var z zone.Zone
+	var z, left zone.Zone // before and after the change
+	var shared bool
 	err = c.commit(func(tx *publish.Tx) (err error) {
 		tx.Note("update zone")
-		var shared bool
 		if z, shared, err = c.ownZoneMatched(tx.View); err != nil {
 			return err
 		}
 		if err := rest.check(func() any { return c.linkedZone(z, shared) }); err != nil {
 			return err
 		}
-		return changeZone(tx, z, values)
+		if err := changeZone(tx, z, values); err != nil {
+			return err
+		}
+		return tx.After(z.ID, &left)
 	})
 	if err != nil {
 		return reply{}, err
 	}
-	c.refresh(z)
-	rep, _, err := c.zoneReply()
-	return rep, err
+	c.refresh(left)
+	return c.pendingZone(left, shared, actionUpdate), nil
 }
 
 // zoneChanges reads the body of a PATCH by the rules for the kind of the zone. It can do so before the commit, because
@@ -227,9 +240,9 @@ func changeZone(tx *publish.Tx, z zone.Zone, values zoneValues) error {
 // until they get 404.
 func (c *call) deleteZone() (reply, error) {
 	z, shared, err := c.dropZone(c.ownZoneMatched)
-	w := c.linkedZone(z, shared)
-	w.Status, w.Action = statusPending, actionDelete
-	return reply{status: http.StatusAccepted, body: w}, err
+	rep := c.pendingZone(z, shared, actionDelete)
+	rep.etag = "" // there is nothing left that could match
+	return rep, err
 }
 
 // abandon deletes a zone. Designate forgets the zone, but leaves it on the servers of its pool. Here the server is the
@@ -257,9 +270,12 @@ func (c *call) dropZone(find func(store.View) (zone.Zone, bool, error)) (z zone.
 	return z, shared, err
 }
 
-// removeZone deletes a zone with its shares and its transfer request.
+// removeZone deletes a zone with its shares, its transfer request and its keys.
 func removeZone(tx *publish.Tx, id uuid.UUID) error {
 	if err := unshare(tx, id); err != nil {
+		return err
+	}
+	if err := transfer.DropKeysOf(tx, id); err != nil {
 		return err
 	}
 	if err := dropTransferRequest(tx, id); err != nil {
@@ -269,8 +285,14 @@ func removeZone(tx *publish.Tx, id uuid.UUID) error {
 }
 
 func (c *call) listNameservers() (reply, error) {
-	_, err := viewed(c, c.zone)
-	return ok(map[string]any{"nameservers": c.nsRecords()}), err
+	p, err := viewed(c, func(v store.View) (pool, error) {
+		z, err := c.zone(v)
+		if err != nil {
+			return pool{}, err
+		}
+		return c.poolByID(v, z.Pool)
+	})
+	return ok(map[string]any{"nameservers": p.NSRecords}), err
 }
 
 func (c *call) linkedZone(z zone.Zone, shared bool) wireZone {

@@ -59,9 +59,9 @@ func TestZoneRules(t *testing.T) {
 		{"taken", `{"name":"TAKEN.example.org.","email":"a@example.org"}`, 409, "duplicate_zone"},
 		{"inside another project's", `{"name":"x.bob.test.","email":"a@example.org"}`, 403, "illegal_child"},
 		{"around another project's", `{"name":"carol.test.","email":"a@example.org"}`, 403, "illegal_parent"},
-		{"inside one's own", `{"name":"x.taken.example.org.","email":"a@example.org"}`, 201, ""},
-		{"around one's own", `{"name":"example.org.","email":"a@example.org"}`, 201, ""},
-		{"underscore and ttl 10", `{"name":"_x.example.net.","email":"a.b.c@example.org","ttl":10,"description":null}`, 201,
+		{"inside one's own", `{"name":"x.taken.example.org.","email":"a@example.org"}`, 202, ""},
+		{"around one's own", `{"name":"example.org.","email":"a@example.org"}`, 202, ""},
+		{"underscore and ttl 10", `{"name":"_x.example.net.","email":"a.b.c@example.org","ttl":10,"description":null}`, 202,
 			""},
 	}
 	for _, tt := range tests {
@@ -92,12 +92,12 @@ func TestZoneFirstSets(t *testing.T) {
 		t.Errorf("SOA = %q with serial %s", got, serial())
 	}
 	before := serial()
-	s.as(alice, 200, "PATCH "+z, `{"email":"b@example.net"}`)
+	s.as(alice, 202, "PATCH "+z, `{"email":"b@example.net"}`)
 	if got := soa(); got[1] != "b.example.net." || got[2] != serial() || got[2] == before {
 		t.Errorf("SOA after a new email = %q, serial %s, before %s", got, serial(), before)
 	}
 	before = serial()
-	s.as(alice, 200, "PATCH "+z, `{"email":"b@example.net","description":"same email"}`)
+	s.as(alice, 202, "PATCH "+z, `{"email":"b@example.net","description":"same email"}`)
 	if serial() != before {
 		t.Error("a description stepped the serial")
 	}
@@ -107,7 +107,7 @@ func TestZoneFirstSets(t *testing.T) {
 			t.Errorf("PATCH %s = %s", body, res.Body)
 		}
 	}
-	s.as(alice, 200, "PATCH "+z, `{"name":"example.org.","type":"PRIMARY","ttl":600}`) // the current values
+	s.as(alice, 202, "PATCH "+z, `{"name":"example.org.","type":"PRIMARY","ttl":600}`) // the current values
 }
 
 // TestSerialsDiffer checks that two changes in one second have different serials.
@@ -147,14 +147,14 @@ func TestZoneDelete(t *testing.T) {
 func TestTLDsAndBlacklists(t *testing.T) {
 	s := newServer(t, designate.Settings{})
 	body := func(name string) string { return `{"name":"` + name + `","email":"a@example.org"}` }
-	s.as(alice, 201, "POST /v2/zones", body("example.net."))
+	s.as(alice, 202, "POST /v2/zones", body("example.net."))
 	tld := s.as(admin, 201, "POST /v2/tlds", `{"name":"co.test"}`).str("id")
 	for _, name := range []string{"example.org.", "co.test.", "xco.test."} {
 		if res := s.as(alice, 400, "POST /v2/zones", body(name)); res.str("type") != "invalid_zone_name" {
 			t.Errorf("%s: %s", name, res.Body)
 		}
 	}
-	s.as(alice, 201, "POST /v2/zones", body("x.co.test."))
+	s.as(alice, 202, "POST /v2/zones", body("x.co.test."))
 	s.as(admin, 409, "POST /v2/tlds", `{"name":"CO.test"}`)
 	s.as(admin, 200, "PATCH /v2/tlds/"+tld, `{"description":"ours"}`)
 	s.as(admin, 204, "DELETE /v2/tlds/"+tld, "")
@@ -166,7 +166,7 @@ func TestTLDsAndBlacklists(t *testing.T) {
 	if res := s.as(alice, 400, "POST /v2/zones", body("secret7.org.")); res.str("type") != "invalid_zone_name" {
 		t.Error(res.Body)
 	}
-	s.as(alice, 201, "POST /v2/zones", body("notsecret.org."))
+	s.as(alice, 202, "POST /v2/zones", body("notsecret.org."))
 	s.as(alice, 403, "GET /v2/tlds", "")
 }
 
@@ -180,7 +180,7 @@ func TestZoneQuota(t *testing.T) {
 	s.as(alice, 403, "PATCH /v2/quotas/p1", `{"zones":-1}`)
 	s.as(admin, 403, "GET /v2/quotas/p1", "")
 	s.as(admin, 200, "PATCH /v2/quotas/p1", `{"zones":-1}`, "X-Auth-All-Projects: true")
-	s.as(alice, 201, "POST /v2/zones", body)
+	s.as(alice, 202, "POST /v2/zones", body)
 	s.as(admin, 204, "DELETE /v2/quotas/p1?all_projects=true", "")
 	s.as(alice, 413, "POST /v2/zones", `{"name":"c.example.org.","email":"a@example.org"}`)
 	s.as(admin, 400, "PATCH /v2/quotas/p1", `{"zones":-2}`, "X-Auth-All-Projects: true")

@@ -72,14 +72,17 @@ func (h *handler) handle(serve func(http.ResponseWriter, *http.Request) error) h
 		var busy *scans.BusyError
 		switch {
 		case err == nil:
+		// Retry-After has whole seconds (RFC 9110 §10.2.3). Rounded down, a client would come too early.
 		case errors.As(err, &busy):
 			w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(busy.After.Seconds())))))
 			httpapi.Error(w, r, http.StatusTooManyRequests, busy.What)
 		case errors.Is(err, scans.ErrRequest):
 			httpapi.Error(w, r, http.StatusBadRequest, err.Error())
+		// The report exists, but not in this format: for a calendar without events, 404 is clearer than an empty file.
 		case errors.Is(err, report.ErrNoPlan):
 			httpapi.Error(w, r, http.StatusNotFound, err.Error())
 		case errors.Is(err, scans.ErrMemory):
+			// Ten seconds: a large report is built and sent within a few.
 			w.Header().Set("Retry-After", "10")
 			httpapi.Error(w, r, http.StatusServiceUnavailable, err.Error())
 		case errors.Is(err, scans.ErrPrivate):
@@ -104,6 +107,7 @@ func (h *handler) show(r *http.Request, x scans.Scan) scan {
 	if x.State == scans.Done {
 		links["report"], links["raw"] = self+"/report", self+"/raw"
 	}
+	// Links exist only for what can be read, so a client needs no knowledge of states.
 	if x.Previous != "" {
 		links["diff"] = self + "/diff"
 	}
@@ -132,7 +136,7 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) error {
 }
 
 // keys are the keys that a request may have.
-var keys = []string{"kind", "target", "types", "expect", "change"}
+var keys = []string{"kind", "target", "types", "expect", "change", "dkim", "points_to", "proof", "objects"}
 
 // decode reads a request strictly: a client that sends an unknown key relies on it.
 func decode(r *http.Request) (req scans.Request, err error) {
@@ -155,6 +159,12 @@ func decode(r *http.Request) (req scans.Request, err error) {
 	return req, nil
 }
 
+// These are the bytes of memory that a scan in a list, and each of its changes, take as JSON.
+const (
+	scanMemory   = 4 << 10
+	changeMemory = 1 << 10
+)
+
 // list returns the scans of the caller's project, filtered by the query parameters kind, target and limit.
 func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
@@ -173,8 +183,15 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 		}
 		f.Limit = n
 	}
+	list, memory := h.Scans.List(httpapi.CallerOf(r.Context()).Project, f), int64(0)
+	for _, x := range list {
+		memory += scanMemory + int64(len(x.Changes))*changeMemory
+	}
+	if err := httpapi.Reserve(r.Context(), memory); err != nil {
+		return err
+	}
 	out := []scan{}
-	for _, x := range h.Scans.List(httpapi.CallerOf(r.Context()).Project, f) {
+	for _, x := range list {
 		out = append(out, h.show(r, x))
 	}
 	httpapi.JSON(w, http.StatusOK, map[string]any{"scans": out})
@@ -300,10 +317,12 @@ func (h *handler) diff(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	before, after := facts[0], facts[1]
+	// Two names have nothing in common that could change. Without this check, every record would be reported as new.
 	if before.Name != after.Name {
 		return fmt.Errorf("%w: scan %s is of another name", scans.ErrRequest, with)
 	}
 	changes := scans.Diff(before, after)
+	// An array and not null: clients iterate over it.
 	if changes == nil {
 		changes = []scans.Change{}
 	}

@@ -42,7 +42,7 @@ func (a API) Register(mux *http.ServeMux) {
 
 // version returns the version document, which clients read before they log in.
 func (a API) version(w http.ResponseWriter, r *http.Request) {
-	httpapi.JSON(w, http.StatusOK, versionDoc(httpapi.BaseURL(r, a.PublicURL)))
+	httpapi.JSON(w, http.StatusOK, map[string]any{"version": Version(httpapi.BaseURL(r, a.PublicURL))})
 }
 
 // login exchanges a credential for a session. Like Keystone it returns the session in the header X-Subject-Token.
@@ -56,6 +56,7 @@ func (a API) login(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		httpapi.NoteCaller(r.Context(), httpapi.CallerFor(p))
 		var text string
+		p.System = l.system
 		text, p, err = a.Access.Issue(p, l.project, l.method)
 		w.Header().Set("X-Subject-Token", text)
 	}
@@ -128,7 +129,17 @@ func (a API) catalogOnly(w http.ResponseWriter, r *http.Request) {
 	httpapi.JSON(w, http.StatusOK, catalogDoc{a.catalog(r), listLinks{Self: self}})
 }
 
+// projectMemory is the bytes of memory that a project takes in a list, with the longest name.
+const projectMemory = 2 << 10
+
 func (a API) projects(w http.ResponseWriter, r *http.Request) {
+	if httpapi.CallerOf(r.Context()).IsAdmin() { // others see one project
+		_, _, n := a.Access.Counts()
+		if err := httpapi.Reserve(r.Context(), int64(n)*projectMemory); err != nil {
+			a.fail(w, r, err)
+			return
+		}
+	}
 	doc := projectsDoc{Projects: []projectDoc{}, Links: listLinks{Self: httpapi.BaseURL(r, a.PublicURL) + r.URL.Path}}
 	for _, p := range a.visible(r) {
 		if name := r.URL.Query().Get("name"); name == "" || name == p.Name {

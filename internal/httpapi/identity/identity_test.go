@@ -58,6 +58,7 @@ func TestLogin(t *testing.T) {
 	r := newRig(t)
 	edge := r.Project(t, "edge")
 	u := r.User(t, "alice", "correct horse", "edge", "member")
+	r.User(t, "root", "battery staple", "edge", "admin")
 	tokenText, tokenID := r.Token(t, "ci", "edge", "reader")
 	secret := tokenText[strings.LastIndex(tokenText, "_")+1:]
 	byToken := func(id string) string {
@@ -91,7 +92,17 @@ func TestLogin(t *testing.T) {
 			"requires authentication"},
 		{"another domain", passwordBody(`"name":"alice","domain":{"id":"other"}`, "correct horse", ""), 401,
 			"requires authentication"},
-		{"system scope", passwordBody(`"name":"admin"`, r.Admin, `{"system":{"all":true}}`), 401, "requires authentication"},
+		{"system scope", passwordBody(`"name":"admin"`, r.Admin, `{"system":{"all":true}}`), 201, "admin system admin"},
+		{"system scope of a user with the role admin", passwordBody(`"name":"root"`, "battery staple",
+			`{"system":{"all":true}}`), 201, "root system admin"},
+		{"system scope of a member", passwordBody(`"name":"alice"`, "correct horse", `{"system":{"all":true}}`), 401,
+			"requires authentication"},
+		{"system scope of a part", passwordBody(`"name":"admin"`, r.Admin, `{"system":{"all":false}}`), 400,
+			"auth.scope.system"},
+		{"domain scope", passwordBody(`"name":"admin"`, r.Admin, `{"domain":{"id":"default"}}`), 401,
+			"requires authentication"},
+		{"no domains", passwordBody(`"name":"alice"`, "correct horse", `{"project":{"name":"edge"}}`), 201,
+			"alice edge member"},
 		{"wrong password", passwordBody(`"name":"alice"`, "wrong-password-1", ""), 401, "requires authentication"},
 		{"unknown user", passwordBody(`"name":"bob"`, "correct horse", ""), 401, "requires authentication"},
 		{"wrong secret", byCredential(tokenID, strings.Repeat("a", 52)), 401, "requires authentication"},
@@ -145,6 +156,7 @@ func outcome(t *testing.T, w *httptest.ResponseRecorder) string {
 	var b struct {
 		Token struct {
 			User, Project struct{ Name string }
+			System        *struct{ All bool }
 			Roles         []struct{ Name string }
 		}
 		Error struct {
@@ -157,6 +169,9 @@ func outcome(t *testing.T, w *httptest.ResponseRecorder) string {
 		t.Fatalf("%v: %s", err, w.Body)
 	}
 	if w.Code == 201 {
+		if b.Token.System != nil && b.Token.System.All {
+			b.Token.Project.Name += "system"
+		}
 		return b.Token.User.Name + " " + b.Token.Project.Name + " " + b.Token.Roles[0].Name
 	}
 	if b.Error.Code != w.Code || b.Error.Title != http.StatusText(w.Code) {
@@ -255,7 +270,7 @@ func TestDocuments(t *testing.T) {
 			`"href":"http://localhost/v3/"`}},
 		{"version with a slash", "/v3/", "", 200, []string{`"v3.14"`}},
 		{"catalog", "/v3/auth/catalog", ci, 200,
-			[]string{`"type":"dns"`, `"url":"http://localhost/"`, `"region":"RegionOne"`}},
+			[]string{`"type":"dns"`, `"url":"http://localhost/dns/"`, `"region":"RegionOne"`}},
 		{"own project", "/v3/auth/projects", ci, 200, []string{`{"projects":[{"id":"` + edge.ID + `","name":"edge"`}},
 		{"projects by name", "/v3/projects?name=edge", r.Admin, 200, []string{`{"projects":[{"id":"` + edge.ID}},
 		{"none of that name", "/v3/projects?name=x", r.Admin, 200, []string{`{"projects":[],`}},
@@ -309,4 +324,32 @@ func TestTokenDocument(t *testing.T) {
 			t.Errorf("token (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestSystemScope checks that a session keeps its system scope, that a session of a project can be opened with it, and
+// that the caller acts for the project of the user.
+func TestSystemScope(t *testing.T) {
+	r := newRig(t)
+	edge := r.Project(t, "edge")
+	system := r.do("POST", "/v3/auth/tokens", passwordBody(`"name":"admin"`, r.Admin, `{"system":{"all":true}}`)).
+		Header().Get("X-Subject-Token")
+	show := func(session string) string {
+		w := r.do("GET", "/v3/auth/tokens", "", "X-Auth-Token", session, "X-Subject-Token", session)
+		if w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	if doc := show(system); !strings.Contains(doc, `"system":{"all":true}`) || strings.Contains(doc, `"project":`) {
+		t.Errorf("session with the system scope: %s", doc)
+	}
+	w := r.do("POST", "/v3/auth/tokens", fmt.Sprintf(`{"auth":{"identity":{"methods":["token"],"token":{"id":%q}},`+
+		`"scope":{"project":{"name":"edge"}}}}`, system))
+	if doc := show(w.Header().Get("X-Subject-Token")); strings.Contains(doc, "system") || !strings.Contains(doc, edge.ID) {
+		t.Errorf("session of a project: %s", doc)
+	}
+	p, err := r.Access.Authenticate(system)
+	if err != nil || p.Project.Name != "admin" {
+		t.Errorf("the session acts for %+v, %v", p.Project, err)
+	}
 }

@@ -26,6 +26,7 @@ type login struct {
 	user    string // the name or id of the user, or the id of the application credential
 	secret  string // the password, secret or token
 	project string // the id or name of the project; empty: the user's own
+	system  bool   // the system scope is requested
 }
 
 // loginBody is the body of POST /v3/auth/tokens. The scope is parsed later, because it is an object or a string.
@@ -68,8 +69,10 @@ type scopeBody struct {
 		Name   string      `json:"name"`
 		Domain *domainBody `json:"domain"`
 	} `json:"project"`
-	Domain *domainBody     `json:"domain"`
-	System json.RawMessage `json:"system"`
+	Domain *domainBody `json:"domain"`
+	System *struct {
+		All bool `json:"all"`
+	} `json:"system"`
 }
 
 func invalid(field, reason string) error { return &zone.InvalidError{Field: field, Reason: reason} }
@@ -95,7 +98,7 @@ func decodeLogin(r io.Reader) (login, error) {
 	if err != nil {
 		return login{}, err
 	}
-	l.project, err = scope(b.Auth.Scope)
+	l.project, l.system, err = scope(b.Auth.Scope)
 	return l, err
 }
 
@@ -125,30 +128,35 @@ func (b loginBody) method() (login, error) {
 	return login{}, invalid("auth.identity.methods", "must name one of password, token, application_credential")
 }
 
-// scope returns the requested project. Clients that ask for none, or for "unscoped", get the project of the user: a
-// session without a project has no use here.
-func scope(raw json.RawMessage) (string, error) {
+// scope returns the requested project, and whether the system scope is requested. Clients that ask for none, or for
+// "unscoped", get the project of the user: a session without a project has no use here. A session with the system scope
+// acts for the project of the user too.
+func scope(raw json.RawMessage) (project string, system bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == `"unscoped"` {
-		return "", nil
+		return "", false, nil
 	}
 	var s scopeBody
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", invalid("auth.scope", `must be {"project": ...}`)
+		return "", false, invalid("auth.scope", `must be {"project": ...} or {"system": {"all": true}}`)
 	}
 	switch {
 	case s.Project != nil:
 		if err := checkDomain(s.Project.Domain); err != nil {
-			return "", err
+			return "", false, err
 		}
 		project := cmp.Or(s.Project.ID, s.Project.Name)
 		if project == "" {
-			return "", invalid("auth.scope.project", "needs an id or a name")
+			return "", false, invalid("auth.scope.project", "needs an id or a name")
 		}
-		return project, nil
-	case s.Domain != nil || s.System != nil:
-		return "", fmt.Errorf("scope of a domain or the system, where only projects have roles: %w", access.ErrDenied)
+		return project, false, nil
+	case s.System != nil && !s.System.All:
+		return "", false, invalid("auth.scope.system", `must be {"all": true}`)
+	case s.System != nil:
+		return "", true, nil
+	case s.Domain != nil:
+		return "", false, fmt.Errorf("scope of a domain, where nobody has roles: %w", access.ErrDenied)
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // checkDomain refuses every domain except the default one. No domain means the default one.

@@ -38,11 +38,11 @@ type version struct {
 	MediaTypes []mediaType `json:"media-types"`
 }
 
-// versionDoc announces v3.14. Clients of newer versions use features that this server does not have.
-func versionDoc(base string) map[string]version {
-	return map[string]version{"version": {ID: "v3.14", Status: "stable", Updated: "2020-04-07T00:00:00Z",
-		Links:      []link{{"self", base + "/v3/"}},
-		MediaTypes: []mediaType{{"application/json", "application/vnd.openstack.identity-v3+json"}}}}
+// Version returns the entry of the API in version documents. It announces v3.14: clients of newer versions use features
+// that this server does not have.
+func Version(base string) any {
+	return version{ID: "v3.14", Status: "stable", Updated: "2020-04-07T00:00:00Z", Links: []link{{"self", base + "/v3/"}},
+		MediaTypes: []mediaType{{"application/json", "application/vnd.openstack.identity-v3+json"}}}
 }
 
 type named struct {
@@ -82,10 +82,16 @@ type token struct {
 	AuditIDs  []string  `json:"audit_ids"`
 	ExpiresAt string    `json:"expires_at"`
 	IssuedAt  string    `json:"issued_at"`
-	Project   inDomain  `json:"project"`
+	Project   *inDomain `json:"project,omitempty"` // nil in the system scope
+	System    *system   `json:"system,omitempty"`
 	IsDomain  bool      `json:"is_domain"`
 	Roles     []named   `json:"roles"`
 	Catalog   []service `json:"catalog,omitempty"`
+}
+
+// system is the system scope.
+type system struct {
+	All bool `json:"all"`
 }
 
 type listLinks struct {
@@ -130,8 +136,12 @@ func (a API) tokenDoc(r *http.Request, p access.Principal) map[string]token {
 		expires = time.Now().Add(time.Hour) // clients require a time, although the token does not expire
 	}
 	t := token{Methods: p.Methods, User: userDoc{inDomain: inDomain{p.ID, p.Name, domain}}, AuditIDs: []string{p.Session},
-		ExpiresAt: expires.UTC().Format(timeLayout), IssuedAt: p.Issued.UTC().Format(timeLayout),
-		Project: inDomain{p.Project.ID, p.Project.Name, domain}}
+		ExpiresAt: expires.UTC().Format(timeLayout), IssuedAt: p.Issued.UTC().Format(timeLayout)}
+	if p.System {
+		t.System = &system{All: true}
+	} else {
+		t.Project = &inDomain{p.Project.ID, p.Project.Name, domain}
+	}
 	if p.Session == "" {
 		t.Methods, t.AuditIDs = []string{methodToken}, []string{p.ID}
 	}
@@ -145,7 +155,7 @@ func (a API) tokenDoc(r *http.Request, p access.Principal) map[string]token {
 }
 
 // catalog returns the service catalog: all services are on this server. The URL of the DNS service has no version,
-// because clients find the versions with GET / there.
+// because clients find the versions with a GET there.
 func (a API) catalog(r *http.Request) []service {
 	base := httpapi.BaseURL(r, a.PublicURL)
 	at := func(id, url string) (out []endpoint) {
@@ -155,7 +165,7 @@ func (a API) catalog(r *http.Request) []service {
 		return out
 	}
 	return []service{
-		{"dns", "dns", "nameplane", at("dns", base+"/")},
+		{"dns", "dns", "nameplane", at("dns", base+httpapi.DNSPath+"/")},
 		{"identity", "identity", "nameplane", at("identity", base+"/v3/")},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/specialaddr"
@@ -194,6 +195,9 @@ func (c *call) configure(kind mec.TaskKind) (reply, error) {
 }
 
 func (c *call) showConfig() (reply, error) {
+	if err := c.reserveRules(); err != nil {
+		return reply{}, err
+	}
 	cfg, err := c.Service.Configuration(c.app)
 	if err != nil {
 		return reply{}, err
@@ -250,12 +254,18 @@ type consumer struct {
 
 const dnsCapability = "dns"
 
-// maxConsumers bounds the applications in the reply: there may be very many.
-const maxConsumers = 1000
+// maxConsumers bounds the applications in a reply: there may be very many.
+const (
+	maxConsumers   = 1000
+	consumerMemory = 512 // bytes of memory that an application takes in the reply
+)
 
 // capabilityDNS returns the DNS capability, with the applications that have rules among the first maxConsumers.
 func (c *call) capabilityDNS() (capability, error) {
 	out := capability{dnsCapability, "DNS rules", "ACTIVE", "v1", []consumer{}}
+	if err := httpapi.Reserve(c.r.Context(), maxConsumers*consumerMemory); err != nil {
+		return out, err
+	}
 	apps, err := c.Service.Apps("", maxConsumers)
 	for _, a := range apps {
 		if a.Rules > 0 {

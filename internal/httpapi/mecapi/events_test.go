@@ -23,7 +23,7 @@ type stream struct {
 	lines *bufio.Scanner
 }
 
-// watch opens a stream as the caller who.
+// watch opens a stream as a caller.
 func (s *server) watch(t *testing.T, who httpapi.Caller, path string, headers ...string) *stream {
 	t.Helper()
 	srv := httptest.NewServer(as(who, s.mux))

@@ -17,6 +17,19 @@ func (c *call) ifMatchAll(list []mec.Rule) error {
 		"the rules have changed since If-Match was read; read them again and repeat the change")
 }
 
+// ruleMemory is the bytes of memory that a rule takes from the store to the JSON of a reply, with the longest names.
+const ruleMemory = 4 << 10
+
+// reserveRules waits for the memory of a reply with all rules of the application. A rule that is added meanwhile is not
+// counted.
+func (c *call) reserveRules() error {
+	a, err := c.Service.App(c.app)
+	if err != nil {
+		return err
+	}
+	return httpapi.Reserve(c.r.Context(), int64(a.Rules)*ruleMemory)
+}
+
 // rulesReply returns a reply with all rules of an application and their tag.
 func (c *call) rulesReply(list []mec.Rule) reply {
 	return reply{status: http.StatusOK, body: c.wireAll(list), etag: tagAll(list)}

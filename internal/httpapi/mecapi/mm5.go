@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/httpapi/mechttp"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/specialaddr"
@@ -70,6 +71,9 @@ func (c *call) listApps() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if err := c.reservePage(apps); err != nil {
+		return reply{}, err
+	}
 	out := appList{Apps: []appEntry{}}
 	out.Links.Self = c.url(c.r.URL.RequestURI())
 	total := 0
@@ -87,6 +91,18 @@ func (c *call) listApps() (reply, error) {
 		out.Apps = append(out.Apps, appEntry{a.ID, a.Name, a.Subscriptions, c.wireAll(list)})
 	}
 	return ok(out), nil
+}
+
+// reservePage waits for the memory of a page of applications. A page ends after the application that exceeds pageRules.
+func (c *call) reservePage(apps []mec.App) error {
+	total := 0
+	for _, a := range apps {
+		if total > pageRules {
+			break
+		}
+		total += a.Rules
+	}
+	return httpapi.Reserve(c.r.Context(), int64(total)*ruleMemory)
 }
 
 // terminate deletes everything that belongs to an application, and revokes its tokens.
@@ -145,6 +161,9 @@ func (c *call) putRules() (reply, error) {
 	}
 	state, err := mec.ParseState(*in.State)
 	if err != nil {
+		return reply{}, err
+	}
+	if err := c.reserveRules(); err != nil {
 		return reply{}, err
 	}
 	list, err := c.Service.SetStates(c.r.Context(), c.actor(), c.app, state, c.ifMatchAll)

@@ -13,6 +13,9 @@ import (
 
 // listRules returns the rules of an application. An unknown application has an empty array, like one without rules.
 func (c *call) listRules() (reply, error) {
+	if err := c.reserveRules(); err != nil {
+		return reply{}, err
+	}
 	list, err := c.Service.Rules(c.app)
 	return c.ifNoneMatch(c.rulesReply(list)), err
 }

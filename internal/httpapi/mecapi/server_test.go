@@ -91,7 +91,7 @@ func openServer(t testing.TB, api mecapi.API, opts mec.Options) *server {
 	return s
 }
 
-// as returns the handler inside a Frame in which every request comes from who.
+// as returns the handler inside a Frame in which every request comes from one caller.
 func as(who httpapi.Caller, h http.Handler) http.Handler {
 	return httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Problem}},
 		Limits:   httpapi.Limits{Body: 1 << 30},

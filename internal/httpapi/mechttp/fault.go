@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nameplane/nameplane/internal/budget"
 	"github.com/nameplane/nameplane/internal/httpapi"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/store"
@@ -51,6 +52,7 @@ func faultOf(r *http.Request, log *slog.Logger, err error) *Fault {
 	var field *mec.FieldError
 	var limit *mec.LimitError
 	var large *http.MaxBytesError
+	var memory *budget.TooLargeError
 	id := httpapi.RequestID(r.Context())
 	switch {
 	case errors.As(err, &f):
@@ -62,6 +64,10 @@ func faultOf(r *http.Request, log *slog.Logger, err error) *Fault {
 	case errors.As(err, &large):
 		return &Fault{Status: http.StatusRequestEntityTooLarge,
 			Detail: fmt.Sprintf("the body is larger than %d bytes", large.Limit)}
+	case errors.As(err, &memory):
+		return &Fault{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}
+	case errors.Is(err, httpapi.ErrNoMemory):
+		return &Fault{Status: http.StatusServiceUnavailable, Detail: err.Error()}
 	case errors.Is(err, store.ErrUnavailable):
 		log.Warn("change refused", "request_id", id, "error", err)
 		return &Fault{Status: http.StatusServiceUnavailable, Detail: "the store cannot take changes now" +

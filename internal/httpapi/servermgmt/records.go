@@ -88,8 +88,36 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.Service.Records(zone)
+	var list []mec.Record
+	memory := int64(0)
+	err = c.withMemory(func() { list, memory = nil, 0 }, func(need func(int64) error) error {
+		return c.Service.EachRecord(zone, func(r mec.Record) error {
+			list = append(list, r)
+			memory += recordMemory + int64(len(r.Addrs))*addressMemory
+			return need(memory)
+		})
+	})
 	return c.writeList(list, err)
+}
+
+// These are the bytes of memory that a record or a zone, and each address of a record, take from the store to the JSON
+// of a reply, with the longest name.
+const (
+	recordMemory  = 4 << 10
+	addressMemory = 256
+)
+
+// withMemory runs a function that reads the data of a reply, with the memory that it needs: see httpapi.Need. After an
+// error it calls drop, because a request that waits for memory must hold no data.
+func (c *call) withMemory(drop func(), read func(need func(int64) error) error) error {
+	ctx := c.r.Context()
+	return httpapi.WithMemory(ctx, func() error {
+		err := read(func(n int64) error { return httpapi.Need(ctx, n) })
+		if err != nil {
+			drop()
+		}
+		return err
+	})
 }
 
 func (c *call) listName() error {
@@ -255,13 +283,15 @@ type zoneEntry struct {
 }
 
 func (c *call) listZones() error {
-	zones, err := c.Service.Zones()
+	out := []zoneEntry{}
+	err := c.withMemory(func() { out = []zoneEntry{} }, func(need func(int64) error) error {
+		return c.Service.EachZone(func(z mec.ZoneRecords) error {
+			out = append(out, zoneEntry{z.Name.String(), z.Records})
+			return need(int64(len(out)) * recordMemory)
+		})
+	})
 	if err != nil {
 		return err
-	}
-	out := []zoneEntry{}
-	for _, z := range zones {
-		out = append(out, zoneEntry{z.Name.String(), z.Records})
 	}
 	httpapi.JSON(c.w, http.StatusOK, out)
 	return nil

@@ -35,7 +35,7 @@ var (
 	app      = httpapi.Caller{Who: "token app1", App: "app1", Roles: []string{"app"}}
 )
 
-// as returns the handler inside a Frame in which every request comes from who.
+// as returns the handler inside a Frame in which every request comes from one caller.
 func as(who httpapi.Caller, h http.Handler) http.Handler {
 	return httpapi.Frame{Areas: []httpapi.Area{{Prefix: "/", Roles: who.Roles, Error: httpapi.Problem}},
 		Public: []string{"/health"}, Limits: httpapi.Limits{Body: 1 << 30},

@@ -41,7 +41,7 @@ type testServer struct {
 	cfg      dnspeer.Config
 }
 
-var secret = base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two octets!!!"))
+var secret = base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two bytes!!!!"))
 
 func newTestServer(t testing.TB, cfg dnspeer.Config, opts publish.Options) *testServer {
 	t.Helper()
@@ -181,7 +181,9 @@ func (h *testServer) ask(from netip.Addr, tcp bool, wire []byte) [][]byte {
 	if !tcp {
 		limit = 1232
 	}
-	err := h.Serve(h.t.Context(), dnsserver.PeerMessage{Wire: wire, From: from, TCP: tcp, Limit: limit,
+	m := new(dns.Msg)
+	edns := m.Unpack(wire) == nil && m.IsEdns0() != nil
+	err := h.Serve(h.t.Context(), dnsserver.PeerMessage{Wire: wire, From: from, TCP: tcp, EDNS: edns, Limit: limit,
 		Send: func(b []byte) error { out = append(out, append([]byte(nil), b...)); return nil },
 		Answer: func(q []byte, reserve int) []byte {
 			m := new(dns.Msg)

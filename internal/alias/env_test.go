@@ -60,7 +60,7 @@ func (r *testEnv) note(changes []store.Change) {
 			}
 			set, verb := s.After, "serves"
 			if set == nil {
-				set, verb = s.Before, "serves no more"
+				set, verb = s.Before, "no longer serves"
 			}
 			if set.Type != rr.TypeA && set.Type != rr.TypeAAAA {
 				continue
