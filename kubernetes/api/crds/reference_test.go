@@ -39,7 +39,8 @@ func TestPage(t *testing.T) {
 			return v
 		}
 		root := get("spec.versions.0.schema.openAPIV3Schema").(object)
-		fmt.Fprintf(&b, "## %s\n\n%s\n\n", get("spec.names.kind"), reference.Text(root["description"].(string)))
+		fmt.Fprintf(&b, "## %s\n\n%s\n", get("spec.names.kind"),
+			reference.Prose("", "", reference.Text(root["description"].(string))))
 		fmt.Fprintf(&b, "`apiVersion: %s/%s`, %s, resource `%s`\n\n", get("spec.group"), get("spec.versions.0.name"),
 			strings.ToLower(get("spec.scope").(string)), get("spec.names.plural"))
 		var rows [][]string

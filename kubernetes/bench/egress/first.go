@@ -71,9 +71,9 @@ func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 var stageNames = []struct{ what, metric, labels string }{
 	{"the hold, in CoreDNS", "coredns_dnsnameresolver_hold_duration_seconds", `{result="programmed"}`},
 	{"programming, in the agent", "nameplane_egress_agent_program_seconds", ""},
-	{"that: until the write before is done", stageMetric, `{stage="turn"}`},
-	{"that: the write", stageMetric, `{stage="write"}`},
-	{"that: until the switch confirms", stageMetric, `{stage="confirm"}`},
+	{"its first part: waiting for the previous write", stageMetric, `{stage="turn"}`},
+	{"its second part: the write", stageMetric, `{stage="write"}`},
+	{"its third part: waiting until the switch confirms", stageMetric, `{stage="confirm"}`},
 }
 
 const stageMetric = "nameplane_egress_agent_program_stage_seconds"
@@ -105,8 +105,8 @@ func average(before, after map[string]float64, metric, labels string) time.Durat
 // back, as fast as one client can with the whole machine.
 func firstPackets(t cluster.T, o options) figure {
 	n := o.scaled(1000, 300)
-	f := figure{title: fmt.Sprintf("First packets: %d names, each with a fresh address, connect() in the moment of the "+
-		"reply", n),
+	f := figure{title: fmt.Sprintf("First packets: %d names, each with a fresh address, connect() as soon as the "+
+		"reply arrives", n),
 		want: "no first SYN lost, at most 10 ms more for a reply at the 99th percentile"}
 	s, off := startCompared(t, o, rig.Options{Plugin: hold})
 	var judged series
@@ -239,7 +239,7 @@ func burst(t cluster.T, o options) figure {
 	f.row("not in the custom resource at the end", "%d", missing)
 	f.row("all in the address set, seen after the last reply", "%s", ms(inSet))
 	f.row("all in the custom resource, seen after the last reply", "%s", ms(stored))
-	f.row("the shipped plugin, measured with one replica", "85 of 100 lost for good")
+	f.row("the stock plugin, measured with one replica", "85 of 100 lost for good")
 	f.met = err == nil && len(want) == n && stored <= time.Second && inSet <= time.Second
 	return f
 }
@@ -280,7 +280,7 @@ func cost(t cluster.T, _ options) figure {
 	}
 	with, ok := by["Unmatched/with"]
 	without, ok2 := by["Unmatched/without"]
-	f.row("a question through the plugin, less the same without it", "%.0f ns, %.0f allocations", with.ns-without.ns,
+	f.row("a query through the plugin, minus the same query without it", "%.0f ns, %.0f allocations", with.ns-without.ns,
 		with.allocs-without.allocs)
 	f.met = ok && ok2 && with.ns-without.ns < 1000 && with.allocs == without.allocs
 	return f

@@ -20,7 +20,7 @@ import (
 func memory(t cluster.T, o options) figure {
 	long := o.long(10*time.Minute, 2*time.Minute)
 	const rate = 200
-	f := figure{title: fmt.Sprintf("Memory: %d new names a second under one wildcard for %v, TTL 30 s", rate, long),
+	f := figure{title: fmt.Sprintf("Memory: %d new names per second under one wildcard for %v, TTL 30 s", rate, long),
 		want: "memory does not grow in the last half, the custom resource stays under 256 KiB"}
 	s := start(t, o, rig.Options{Plugin: hold})
 	s.Authority.Fresh(suffix, 30*time.Second)
@@ -129,7 +129,7 @@ func schedules(t cluster.T, o options) figure {
 	n := o.scaled(200, 20)
 	f := figure{title: fmt.Sprintf("%d random schedules of kill -9, pauses, partitions and edits by hand, on two nodes",
 		n),
-		want: "after each the rows are those of the rules, nothing is left over, and a fresh name is reached with its " +
+		want: "after each schedule, OVN has the rows of the rules and no others, and a fresh name is reached with its " +
 			"first SYN"}
 	s := rig.Start(t, rig.Options{Nodes: 2, Bin: o.bin})
 	chaos := rig.NewChaos(s)

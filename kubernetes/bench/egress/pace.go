@@ -48,8 +48,8 @@ func (c compared) rows(f *figure, series string, n int) {
 	for _, stage := range stageNames {
 		f.row(series+"hold on: mean of "+stage.what, "%s", ms(average(c.before, c.after, stage.metric, stage.labels)))
 	}
-	f.row(series+"added: p99 with hold less p50 without", "%s", ms(share(c.with.asked, .99)-share(c.without.asked, .5)))
-	f.row(series+"added: p99 with hold less p99 without", "%s", ms(c.added()))
+	f.row(series+"added: p99 with hold minus p50 without", "%s", ms(share(c.with.asked, .99)-share(c.without.asked, .5)))
+	f.row(series+"added: p99 with hold minus p99 without", "%s", ms(c.added()))
 }
 
 // pace is the rate of new names, their number for each side, and whether the rest of the cluster leaves the machine to
@@ -61,9 +61,9 @@ type pace struct {
 
 func (p pace) String() string {
 	if p.apart {
-		return fmt.Sprintf("%d names a second with the rest of the cluster apart", p.perSecond)
+		return fmt.Sprintf("%d names per second with the rest of the cluster at low priority", p.perSecond)
 	}
-	return fmt.Sprintf("%d names a second", p.perSecond)
+	return fmt.Sprintf("%d names per second", p.perSecond)
 }
 
 // paced queries a new name at each tick, whatever the result of the previous one, and connects when its answer arrives.

@@ -64,8 +64,8 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 	f.row("live names seen in their set at any time", "%d of %d", len(seen), len(live))
 	f.row("checks", "%d", checks)
 	f.row("live names that left their set at any time", "%d", len(gone))
-	f.row("the most that were away at once", "%d, after %v; %d of them in a status", worst, when.Round(time.Second),
-		stored)
+	f.row("most live names missing at the same time", "%d, after %v; %d of them in a status", worst,
+		when.Round(time.Second), stored)
 	f.row("names that turned NXDOMAIN and are still in a set at the end", "%d of %d", deadLeft, len(dead))
 	f.met = len(gone) == 0 && first == len(live) && l.unanswered+l.left == 0
 	return f

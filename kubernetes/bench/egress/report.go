@@ -18,9 +18,9 @@ func (f figure) markdown() string {
 	if f.verdict != "" {
 		verdict = f.verdict
 	}
-	fmt.Fprintf(&b, "## %s\n\nWanted: %s. **%s**, in %v.\n\n| | |\n|---|---|\n", f.title, f.want, verdict,
-		f.took.Round(time.Second))
-	for _, r := range f.rows {
+	fmt.Fprintf(&b, "## %s\n\n| | |\n|---|---|\n", f.title)
+	for _, r := range append([][2]string{{"wanted", f.want}, {"result", "**" + verdict + "**"},
+		{"time of the measurement", f.took.Round(time.Second).String()}}, f.rows...) {
 		fmt.Fprintf(&b, "| %s | %s |\n", r[0], r[1])
 	}
 	return b.String() + "\n"
@@ -33,10 +33,10 @@ func document(done []figure, o options) string {
 		command = "`go run ./kubernetes/bench/egress -quick`, which takes less time where a row says so"
 	}
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	fmt.Fprintf(&b, "# Egress firewalls by name, measured\n\nMade by %s: a real kube-apiserver and etcd (without "+
-		"fsync), OVN %s with the userspace datapath, and every part of ours "+
-		"as a process, all on one machine. %d cores, %s, kernel %s, %s.\n\n", command, o.ovn, runtime.NumCPU(),
-		runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
+	fmt.Fprintf(&b, "# Egress firewalls by name, measured\n\nWritten by %s on %d cores, %s, kernel %s, %s.\n"+
+		"It runs a real kube-apiserver and etcd (without fsync), OVN %s with the userspace datapath, and every part of\n"+
+		"nameplane as a process on one machine.\n\n", command, runtime.NumCPU(), runtime.GOARCH,
+		strings.TrimSpace(string(kernel)), runtime.Version(), o.ovn)
 	for _, f := range done {
 		b.WriteString(f.markdown())
 	}

@@ -21,7 +21,8 @@ const (
 // streams keeps connections open while the name behind them rotates through a pool of addresses.
 func streams(t cluster.T, o options) figure {
 	long := o.long(5*time.Minute, time.Minute)
-	f := figure{title: fmt.Sprintf("Streams: a pool of 300 addresses, TTL 2 s, 20 connections that stay, for %v", long),
+	f := figure{title: fmt.Sprintf("Streams: a pool of 300 addresses, TTL 2 s, 20 connections that stay open, for %v",
+		long),
 		want: "none broken, new connections to expired addresses refused within TTL + grace + 1 s"}
 	s := start(t, o, rig.Options{Plugin: hold}, rig.DenyRest...)
 	var pool []netip.Addr
@@ -114,7 +115,7 @@ func (w *expiries) rows(f *figure) {
 		f.row(x.what+" after the last answer with the address: p50, most", "%v, %v",
 			share(x.took, .5).Round(10*time.Millisecond), share(x.took, 1).Round(10*time.Millisecond))
 	}
-	f.row("of them still open 10 s after the limit", "%d", w.never)
+	f.row("addresses still reachable 10 s after the limit", "%d", w.never)
 }
 
 // watchLeaving reads the state of a name repeatedly, until the figure is done. The returned function gives the time

@@ -21,7 +21,8 @@ type teaching struct {
 }
 
 func (l teaching) rows(f *figure) {
-	f.row("questions of pods before, wildcard by wildcard", "%d sent, %d answered, %d failed, %d not sent in time, in %v",
+	f.row("queries of pods before that, one wildcard after the other",
+		"%d sent, %d answered, %d failed, %d not sent in time, in %v",
 		l.sent, l.answered, l.failed, l.late, l.took.Round(time.Second))
 	f.row("names without an answer to any of them", "%d", l.unanswered)
 	f.row("addresses that left their set meanwhile", "%d", l.left)

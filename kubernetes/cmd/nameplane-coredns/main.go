@@ -1,4 +1,5 @@
 // Command nameplane-coredns is CoreDNS with all its plugins and the one that learns addresses for egress firewalls.
+// Start with withPlugin, which puts that plugin into the order of directives.
 package main
 
 import (

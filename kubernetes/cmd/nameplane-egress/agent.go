@@ -59,6 +59,7 @@ type agentFlags struct {
 	nb       hold.Files // Peers is not used
 }
 
+// newAgentCommand has no leader election: each northbound database has exactly one agent, and none may wait.
 func newAgentCommand() *cobra.Command {
 	var f agentFlags
 	var o agent.Options
@@ -71,6 +72,8 @@ func newAgentCommand() *cobra.Command {
 			if err := f.options(c, &o); err != nil {
 				return err
 			}
+			// The agent closes its listener when it stops. This Close is for an agent that never starts, because
+			// the cluster is not there; a second Close is harmless.
 			if o.Listen != nil {
 				defer o.Listen.Close()
 			}
@@ -96,6 +99,7 @@ func newAgentCommand() *cobra.Command {
 			"database, if the node is the only one of its zone")
 	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace,
 		"`NAMESPACE` of the DNSNameResolvers")
+	// The default is that of OVN-Kubernetes, so that an agent that replaces its firewall needs no flag for it.
 	fl.StringSliceVar(&f.subnets, "cluster-subnets", []string{"10.128.0.0/14"},
 		"`PREFIX`es of all pods; rules by address and name do not apply to them, and only their address families are "+
 			"programmed")
@@ -114,6 +118,7 @@ func newAgentCommand() *cobra.Command {
 	fl.BoolVar(&o.NB.Stock, "stock-acls", false,
 		"create one ACL for a rule by name even if the cluster has IPv4 and IPv6, as OVN-Kubernetes does, and no guards; "+
 			"OVN then takes longer for every new address, and first packets to an address near a refused one are lost")
+	// A day is longer than most connections live, and bounds how many former addresses a name can keep.
 	fl.DurationVar(&o.KeepFor, "keep-established", 24*time.Hour,
 		"time for which connections may outlive their address; 0 disables it")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
@@ -140,6 +145,8 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	if o.Zone == "" {
 		return cli.Usage(c, "--zone is empty: must be the name of the zone, such as that of the node")
 	}
+	// Check the policy before openStream: CoreDNS must not connect to an agent that does not know which addresses
+	// it has to refuse.
 	if err := f.policy(c, o); err != nil {
 		return err
 	}
@@ -155,6 +162,7 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	if o.KeepFor < 0 {
 		return cli.Usage(c, "--keep-established %s: must not be negative", o.KeepFor)
 	}
+	// The switch is always on the agent's own node. Its database on another node says nothing about this zone.
 	if scheme, path, _ := strings.Cut(o.NB.Switch, ":"); o.NB.Switch != "" && (scheme != "unix" || path == "") {
 		return cli.Usage(c, "--switch %s: must be unix:PATH, or empty", o.NB.Switch)
 	}
@@ -175,6 +183,7 @@ func (f *agentFlags) policy(c *cobra.Command, o *agent.Options) (err error) {
 	if o.Refuse, err = parseNetworks(f.refuse); err != nil {
 		return cli.Usage(c, "--refuse %s", err)
 	}
+	// nodes and services are words and not networks, because their addresses change while the agent runs.
 	o.PermitNodes, o.PermitServices = slices.Contains(f.permit, "nodes"), slices.Contains(f.permit, "services")
 	nets := slices.DeleteFunc(slices.Clone(f.permit), func(s string) bool { return s == "nodes" || s == "services" })
 	if o.Permit, err = parseNetworks(nets); err != nil {
@@ -190,11 +199,14 @@ func (f *agentFlags) policy(c *cobra.Command, o *agent.Options) (err error) {
 	return nil
 }
 
+// openStream opens the listener for CoreDNS before the agent connects to the cluster, so that a wrong address or
+// certificate is reported at once. Without --listen there is no listener.
 func (f *agentFlags) openStream(c *cobra.Command, o *agent.Options) (err error) {
 	if f.listen == "" {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(f.listen)
+	// All addresses of the node would include those that pods reach: the listener is for CoreDNS only.
 	if addr, _ := netip.ParseAddr(host); err != nil || host == "" || addr.IsUnspecified() {
 		return cli.Usage(c, "--listen %s: must be one address of this node and a port, such as 192.0.2.10:9500, not all "+
 			"addresses", f.listen)
@@ -237,6 +249,7 @@ func parseNetworks(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)
+		// The Corefile accepts single addresses in refuse and permit; both sides must accept the same values.
 		if a, err2 := netip.ParseAddr(s); err2 == nil {
 			p, err = a.Prefix(a.BitLen())
 		}

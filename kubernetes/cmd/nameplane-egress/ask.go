@@ -34,6 +34,8 @@ func (a *asker) all(ctx context.Context, p enforce.Pattern, addr netip.Addr) []a
 	return out
 }
 
+// one queries one agent. Queries about several addresses may run at the same time, so two of them can wait for the
+// same silent agent; each waits at most for limit.
 func (a *asker) one(ctx context.Context, endpoint string, p enforce.Pattern, addr netip.Addr) agent.NodeState {
 	out := agent.NodeState{Agent: endpoint}
 	a.mu.Lock()
@@ -46,6 +48,8 @@ func (a *asker) one(ctx context.Context, endpoint string, p enforce.Pattern, add
 	defer cancel()
 	e, err := a.ask(ctx, endpoint, p.String(), addr)
 	if err != nil {
+		// The error of a connection that the timeout has closed names a network operation. The timeout is the real
+		// reason.
 		if out.Error = err.Error(); ctx.Err() != nil {
 			out.Error = fmt.Sprintf("no answer within %v", a.limit)
 		}

@@ -73,6 +73,8 @@ func (f *clusterFlags) logger(c *cobra.Command) (*slog.Logger, error) {
 	return slog.New(h), nil
 }
 
+// setLogger sets the logger of controller-runtime and that of client-go, which uses klog. Each of them has its own,
+// and both write to standard error in another format when it is not set.
 func setLogger(h slog.Handler) {
 	ctrl.SetLogger(logr.FromSlogHandler(h))
 	klog.SetLogger(logr.FromSlogHandler(h))
@@ -80,6 +82,7 @@ func setLogger(h slog.Handler) {
 
 // config returns the configuration of the client.
 func (f *clusterFlags) config() (*rest.Config, error) {
+	// These are the rules of kubectl, so that a user who can run kubectl needs no flag.
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -139,11 +142,14 @@ func (f *clusterFlags) run(c *cobra.Command, namespace string, opts ctrl.Options
 	if err != nil {
 		return undefined(err, cli.ExitError)
 	}
+	// The checks report only that the process runs. A restart does not help while the cluster or a database is
+	// down, and the rules in the switches stay valid meanwhile.
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
 		setup(mgr, log)); err != nil {
 		return undefined(err, cli.ExitError)
 	}
 	log.Info("running", "command", c.Name(), "cluster", config.Host)
+	// The context ends with SIGTERM, which is how Kubernetes stops a pod: that is not a failure.
 	if err := mgr.Start(c.Context()); err != nil && !errors.Is(err, context.Canceled) {
 		return undefined(err, cli.ExitError)
 	}

@@ -19,6 +19,8 @@ CoreDNS need the same setting.
 A cluster with OVN-Kubernetes has the first two already. They may remain: names
 that the stock definition rejects then share the entry of their wildcard.`
 
+// newCRDsCommand prints instead of applying: the definitions belong to the whole cluster, and tools such as Argo CD or
+// Helm must own them.
 func newCRDsCommand() *cobra.Command {
 	var deep bool
 	c := &cobra.Command{
@@ -33,6 +35,7 @@ func newCRDsCommand() *cobra.Command {
 			return err
 		},
 	}
+	// The default is the form that OVN-Kubernetes accepts, so that its own components can still read every rule.
 	c.Flags().BoolVar(&deep, "deep-wildcards", false, "let names of rules begin with \"**.\"")
 	return c
 }

@@ -72,6 +72,7 @@ func newExplainCommand() *cobra.Command {
 		},
 	}
 	fl := c.Flags()
+	// explain runs beside the agent, often on the same node: it must not open the ports for metrics and health.
 	f.cluster.addConfig(fl)
 	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
 	f.output.AddFlag(c)
@@ -89,11 +90,13 @@ func newExplainCommand() *cobra.Command {
 	return c
 }
 
+// protocols are the values of --protocol. Without a value the report covers every protocol.
 var protocols = map[string]enforce.Protocol{"": enforce.AnyProtocol, "tcp": enforce.TCP, "udp": enforce.UDP,
 	"sctp": enforce.SCTP}
 
 // question parses the command line.
 func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []string) (err error) {
+	// Check the name here: the API server would answer "not found", which reads as if the namespace were missing.
 	q.Namespace = args[0]
 	if wrong := validation.IsDNS1123Label(q.Namespace); len(wrong) > 0 {
 		return cli.Usage(c, "%q is not the name of a namespace: %s", q.Namespace, wrong[0])
@@ -113,10 +116,11 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 	}
 	q.Port = port
 	if addr, err := netip.ParseAddr(host); err == nil {
-		q.Addr = addr.Unmap().WithZone("")
+		q.Addr = addr.Unmap().WithZone("") // rules and address sets have neither mapped addresses nor zones
 	} else if q.Name, err = hostName(host); err != nil {
 		return cli.Usage(c, "%q is neither an address nor a name: %s", host, err)
 	}
+	// Ports belong to a protocol, and TCP is meant in most cases.
 	if f.protocol == "" && port != 0 {
 		f.protocol = "tcp"
 	}
@@ -128,6 +132,7 @@ func (f *explainFlags) question(c *cobra.Command, q *agent.Question, args []stri
 		if f.stream.Cert == "" || f.stream.Key == "" || f.stream.CA == "" {
 			return cli.Usage(c, "--agents needs --tls-cert, --tls-key and --tls-ca")
 		}
+		// Without the name, any pod with a certificate of the same CA could answer instead of an agent.
 		f.stream.Peers = []string{f.agentName}
 		q.Ask = f.asker().all
 	}
@@ -146,6 +151,7 @@ func splitDestination(s string) (host string, port uint16, err error) {
 	if err != nil {
 		return "", 0, errors.New("must be NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or [IPV6]:PORT")
 	}
+	// Numbers only: names of ports such as https differ between machines.
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
 		return "", 0, fmt.Errorf("%q is not a port", text)
@@ -159,6 +165,7 @@ func hostName(s string) (dnsname.Name, error) {
 	if _, err := netip.ParsePrefix(s); err == nil {
 		return dnsname.Name{}, errors.New("it is a network; ask about one of its addresses")
 	}
+	// A pattern belongs to a rule. The answer for many names would be different for each of them.
 	if strings.Contains(s, "*") {
 		return dnsname.Name{}, errors.New("it matches many names; ask about one of them")
 	}
@@ -168,6 +175,8 @@ func hostName(s string) (dnsname.Name, error) {
 	ascii := s
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		var err error
+		// Lookup is the profile for names in queries (RFC 5891 §5). It maps upper case and full-width letters as
+		// browsers do.
 		if ascii, err = idna.Lookup.ToASCII(s); err != nil {
 			return dnsname.Name{}, err
 		}
@@ -181,6 +190,7 @@ func hostName(s string) (dnsname.Name, error) {
 	if err != nil {
 		return name, err
 	}
+	// RFC 1123 §2.1: the last label of a host name is not a number. Such a text is a mistyped address.
 	last := strings.TrimSuffix(ascii, ".")
 	if last = last[strings.LastIndexByte(last, '.')+1:]; strings.Trim(last, "0123456789") == "" {
 		return name, errors.New("the last label of a name is not a number, and not empty")
@@ -193,6 +203,7 @@ func (f *explainFlags) asker() *asker {
 	return &asker{agents: f.agents, limit: f.timeout / 4, gone: map[string]string{}, ask: hold.Dial(f.stream.Dial).Explain}
 }
 
+// explain prints the report. The exit status is chosen after that, so that a script gets the report in every case.
 func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	setLogger(slog.DiscardHandler) // libraries would otherwise log that there is no logger
 	config, err := f.cluster.config()
@@ -208,6 +219,7 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err,
 			Hint: "is the cluster up, and is --kubeconfig the right one?"}
 	}
+	// One limit for the whole command: a person waits for it at a terminal.
 	ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 	defer cancel()
 	r, err := agent.Explain(ctx, cl, q)
@@ -234,6 +246,7 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	return nil
 }
 
+// print writes the report as JSON, or as text with one paragraph for each address of the destination.
 func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 	if f.output.JSON() {
 		return cli.PrintJSON(w, r)
@@ -281,6 +294,7 @@ func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 	return err
 }
 
+// left returns how long an address is still valid.
 func left(until, now time.Time) string {
 	if d := until.Sub(now).Round(time.Second); d > 0 {
 		return d.String() + " from now"
@@ -288,6 +302,7 @@ func left(until, now time.Time) string {
 	return "over"
 }
 
+// nodeText describes in one line whether the switch of an agent has an address, and since when.
 func nodeText(n agent.NodeState) string {
 	who := n.Agent
 	if n.Node != "" {

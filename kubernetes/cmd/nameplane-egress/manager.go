@@ -25,6 +25,8 @@ Several instances may run; one is the leader, the others wait. It replaces the
 cluster manager of OVN-Kubernetes with --enable-dns-name-resolver; do not run
 both.`
 
+// newManagerCommand runs with leader election by default: two managers would create and delete the same objects in
+// turn.
 func newManagerCommand() *cobra.Command {
 	var f clusterFlags
 	var o manager.Options
@@ -34,6 +36,7 @@ func newManagerCommand() *cobra.Command {
 		Example: `  nameplane-egress manager --kubeconfig admin.conf
   nameplane-egress manager --namespace openshift-ovn-kubernetes`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			// The objects of all names are in one namespace, which is also that of the lease.
 			if err := needNamespace(c, "namespace", o.Namespace); err != nil {
 				return err
 			}
@@ -46,6 +49,7 @@ func newManagerCommand() *cobra.Command {
 		},
 	}
 	fl := c.Flags()
+	// Each command has its own ports, because all of them may run on one node with the network of the host.
 	f.add(fl, 9480)
 	fl.StringVar(&o.Namespace, "namespace", egress.DefaultNamespace,
 		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")

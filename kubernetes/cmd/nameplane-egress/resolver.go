@@ -25,6 +25,8 @@ not delay the others. While no pod answers, nothing is removed.
 Several instances may run; one is the leader, the others wait. It replaces the
 DNSNameResolver controller of the DNS operator; do not run both.`
 
+// newResolverCommand has no flag for an upstream server: the addresses must be those that pods receive, so CoreDNS must
+// be asked.
 func newResolverCommand() *cobra.Command {
 	var f clusterFlags
 	var o resolver.Options
@@ -48,8 +50,10 @@ func newResolverCommand() *cobra.Command {
 		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")
 	fl.StringVar(&o.ServiceNamespace, "coredns-namespace", "kube-system", "`NAMESPACE` of the service of CoreDNS")
 	fl.StringVar(&o.ServiceName, "coredns-service-name", "kube-dns", "`NAME` of the service of CoreDNS")
+	// The port is that of the pods and not of the service: a service would choose one pod, and each pod has its own cache.
 	fl.Uint16Var(&o.Port, "coredns-port", 53, "`PORT` of the CoreDNS pods")
 	fl.StringSliceVar(&servers, "server", nil, "query this `ADDR:PORT` instead of the pods of a service; may be repeated")
+	// The limit protects CoreDNS after a restart, when every name is due at once.
 	fl.IntVar(&o.Rate, "rate", 5000, "maximum number of lookups per second")
 	fl.BoolVar(&elect, "leader-elect", true, "run only while holding the lease "+resolver.LeaderElectionID)
 	return c
@@ -60,6 +64,7 @@ func resolverOptions(c *cobra.Command, o *resolver.Options, servers []string) (e
 	if err := needNamespace(c, "dns-name-resolver-namespace", o.Namespace); err != nil {
 		return err
 	}
+	// Addresses and not names: a name would need a lookup at the very server that it names.
 	if o.Servers, err = parseServers(servers); err != nil {
 		return cli.Usage(c, "--server %s", err)
 	}
@@ -77,6 +82,7 @@ func resolverOptions(c *cobra.Command, o *resolver.Options, servers []string) (e
 	return nil
 }
 
+// parseServers parses the values of --server. They replace the pods of CoreDNS, so a port is required.
 func parseServers(list []string) ([]netip.AddrPort, error) {
 	var out []netip.AddrPort
 	for _, s := range list {

@@ -57,8 +57,8 @@ func TestObjectsComeAndGo(t *testing.T) {
 	r.want(name, "a.example.com. 192.0.2.1"+ok)
 }
 
-// TestDeletedAreForgotten checks that the memories of deleted objects are kept for their successors, but not more than
-// one object may have.
+// TestDeletedAreForgotten checks that the addresses of deleted objects are kept for objects that replace them, but not
+// more addresses than one object may have.
 func TestDeletedAreForgotten(t *testing.T) {
 	r := newRig(t, nil)
 	e := r.plugin.engine

@@ -14,7 +14,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
 )
 
-// What a cluster publishes about itself.
+// The networks that the objects of a cluster publish.
 var (
 	someNodes = list{version: "v1", kind: "Node", delay: 200 * time.Millisecond, items: []string{
 		`,"spec":{"podCIDRs":["10.1.0.0/24","2001:db8:1::/64"]},"status":{"addresses":[` +

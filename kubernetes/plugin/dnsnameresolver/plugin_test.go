@@ -220,7 +220,7 @@ func TestForbiddenForAMoment(t *testing.T) {
 	r.api.set(func() { r.api.noPatch, r.api.noPut = true, true })
 	r.authority.set("www.example.com. A", "www.example.com. 300 A 192.0.2.1")
 	r.ask(r.plugin, "www.example.com. A")
-	eventually(t, "both ways to be refused", func() bool {
+	eventually(t, "both transports to be refused", func() bool {
 		_, refusals := r.api.counts()
 		return refusals >= 2
 	})

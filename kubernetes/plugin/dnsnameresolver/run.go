@@ -266,8 +266,8 @@ func (e *engine) failed(ctx context.Context, o *object, w *write, err error, too
 		e.reread(ctx, o, w, err)
 		backoff = min(backoff, 500*time.Millisecond)
 		if n > 1 || took > maxPause {
-			// The client that was first may be about to write more of the same. Wait as long as a write takes, to see that
-			// first.
+			// The replica whose write came first may be about to write the same data. Wait as long as a write takes, so that
+			// this replica sees that write before it tries again.
 			backoff = max(backoff, min(pauseAfter(took), 2*time.Second))
 		}
 	default:

@@ -130,7 +130,7 @@ func (c *Cluster) writeFiles(k keys) error {
 }
 
 func (c *Cluster) process(t T, name string, args []string) (*Process, error) {
-	path, err := tool(name)
+	path, err := Tool(name)
 	if err != nil {
 		return nil, err
 	}
@@ -233,8 +233,8 @@ func tempDir(t T) string {
 	return dir
 }
 
-// reservePort reserves a free TCP port of loopback for the test, even while the server behind it is down. The socket is
-// bound but does not listen, and only sockets that share ports can use it, like the servers here.
+// reservePort reserves a free TCP port of loopback for the test, also while its server is down. It binds a socket with
+// SO_REUSEPORT and does not listen. Only the servers of the tests, which set that option too, can use the port.
 func reservePort(t T) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -26,8 +26,8 @@ func Need(t testing.TB) {
 // Missing returns the programs that OVN and its pods lack on this machine.
 func Missing() error { return need.Missing(programs) }
 
-// tool returns the path of a program that test/setup.sh builds.
-func tool(name string) (string, error) { return cached(filepath.Join("bin", name)) }
+// Tool returns the path of a program that test/setup.sh builds.
+func Tool(name string) (string, error) { return cached(filepath.Join("bin", name)) }
 
 // cached returns the path of a file that test/setup.sh puts into .cache, here or in a parent folder.
 func cached(name string) (string, error) {

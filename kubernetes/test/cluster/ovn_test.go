@@ -178,7 +178,7 @@ func talkUDP(t *testing.T, from *cluster.Pod, to netip.Addr) error {
 	}
 	n, err := c.Read(make([]byte, 100))
 	if err == nil && n != 5 {
-		t.Errorf("an echo of %d octets, want 5", n)
+		t.Errorf("an echo of %d bytes, want 5", n)
 	}
 	return err
 }

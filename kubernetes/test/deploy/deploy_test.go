@@ -1,4 +1,5 @@
 // Package deploy checks the manifests and the Dockerfile of the egress firewall against the programs that they start.
+// Start with TestEgress, which applies all manifests to an API server.
 package deploy
 
 import (
@@ -124,7 +125,7 @@ func testCoreDNSPatch(t *testing.T, c *rig.Cluster) {
 		func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/nameplane-tls" })
 	if i < 0 || j < 0 || p.Volumes[i].Name != p.Containers[0].VolumeMounts[j].Name ||
 		p.Volumes[i].Secret.SecretName != "nameplane-coredns-tls" {
-		t.Errorf("the certificate is not where the Corefile looks for it: %+v", p)
+		t.Errorf("the certificate is not at the path in the Corefile: %+v", p)
 	}
 	if !strings.HasPrefix(p.Containers[0].Image, "nameplane-coredns:") {
 		t.Errorf("image %s", p.Containers[0].Image)

@@ -47,17 +47,13 @@ func testParts(t *testing.T, c *rig.Cluster) {
 	if err := c.Client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	s.hold = freePort(t)
-	agent := s.startPart(t, "agent.yaml", "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true",
-		"--serve-egressfirewalldnsname",
-		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"), "--tls-key="+
-			s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))
+	agent := s.startAgent(t, "--serve-egressfirewalldnsname")
 	s.tryCorefiles(t)
 	coredns := s.startCoreDNS(t)
 	manager := s.startPart(t, "manager.yaml", "--serve-egressfirewalldnsname")
 	// First as in the manifest: it finds no pods of CoreDNS, since an EndpointSlice cannot have addresses of loopback.
 	resolver := s.startPart(t, "resolver.yaml")
-	soon(t, "the resolver looks for pods of CoreDNS", func() error {
+	soon(t, "the resolver lists the pods of CoreDNS", func() error {
 		if log := resolver.Log(); !strings.Contains(log, `"Starting workers","controller":"coredns-pods"`) {
 			return errors.New(log)
 		}
@@ -74,6 +70,15 @@ func testParts(t *testing.T, c *rig.Cluster) {
 		}
 	}
 	s.checkRequests(t)
+}
+
+// startAgent runs the agent with the databases and the certificates of the stage.
+func (s *stage) startAgent(t *testing.T, more ...string) *server.Process {
+	t.Helper()
+	s.hold = freePort(t)
+	return s.startPart(t, "agent.yaml", append(more, "--nb=unix:"+s.nb, "--listen="+s.hold, "--manage-port-groups=true",
+		"--tls-cert="+s.file("egress-tls/nameplane-egress-agent.crt"),
+		"--tls-key="+s.file("egress-tls/nameplane-egress-agent.key"), "--tls-ca="+s.file("egress-tls/ca.crt"))...)
 }
 
 // lifeOfAName lets the name of the example's first rule be learned, be refused in part, change, and be removed.

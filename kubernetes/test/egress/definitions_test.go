@@ -70,7 +70,7 @@ func testDefinitions(t *testing.T, m *managed) {
 			[]string{"must validate at least one schema (anyOf)", "must be of type ipv4"}},
 		{"IPv4", status("www.example.com.", "192.0.2.1"), nil},
 		{"IPv6", status("www.example.com.", "2001:db8::1"), nil},
-		{"D6: underscore in a status", status("a_b.example.com.", "192.0.2.1"), nil},
+		{"underscore in a status", status("a_b.example.com.", "192.0.2.1"), nil},
 		{"bad name in a status", status("A.example.com.", "192.0.2.1"),
 			[]string{"status.resolvedNames[0].dnsName: Invalid value", "in body should match"}},
 		{"firewall", firewall("default", rule("Allow", "", "*.example.com")), nil},

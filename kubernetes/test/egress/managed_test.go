@@ -1,4 +1,5 @@
-// Package egress runs the parts of the egress firewall against a real API server and a real OVN.
+// Package egress runs the parts of the egress firewall against a real API server and a real OVN. Start with TestPlugin
+// in plugin_test.go, which needs only the API server.
 package egress
 
 import (

@@ -379,9 +379,9 @@ func testStatusBounds(t *testing.T, p *plugged) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d entries, %d octets", len(o.Status.ResolvedNames), len(whole))
+	t.Logf("%d entries, %d bytes", len(o.Status.ResolvedNames), len(whole))
 	if len(whole) > 256<<10 {
-		t.Errorf("the object has %d octets", len(whole))
+		t.Errorf("the object has %d bytes", len(whole))
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package plugincfg builds a CoreDNS as the plugin's README describes, with a line in plugin.cfg.
+// Package plugincfg builds a CoreDNS as the plugin's README describes, with a line in plugin.cfg. Start with
+// TestPluginCfg, its only test.
 package plugincfg
 
 import (

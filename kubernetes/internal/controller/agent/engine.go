@@ -174,8 +174,10 @@ func (e *engine) wait(ctx context.Context, due <-chan time.Time, ended time.Time
 		case <-due:
 			return false
 		case <-changed:
+			// The database reports our own writes, too. The delay lets one pass repair many foreign changes.
 			changed, over = nil, time.After(time.Until(ended.Add(repairDelay)))
 		case <-over:
+			// If objects changed as well, the operations of the pass are not all repairs.
 			return len(e.wake) == 0
 		}
 	}
@@ -195,6 +197,7 @@ func (e *engine) pass(ctx context.Context, repair bool) (next time.Time, err err
 	next, err = e.reconcile(ctx, &out, repair)
 	if err != nil {
 		for _, f := range in.input.Firewalls {
+			// No firewall can claim to be applied after a pass that failed as a whole.
 			out.failed[f.Namespace] = err
 		}
 	}
@@ -229,6 +232,7 @@ func (e *engine) reconcile(ctx context.Context, out *outcome, repair bool) (next
 	}
 	for _, tx := range txs {
 		if repair && !tx.Removes {
+			// Removals are not counted: an address that expired meanwhile is no repair.
 			e.metrics.repairs.Add(float64(len(tx.Ops)))
 		}
 		if tx.Removes {
@@ -275,6 +279,8 @@ func (e *engine) merge(in reading, have ovn.Rows) (w ovn.Input, next time.Time) 
 	return w, next
 }
 
+// last returns the mark of the latest write, or zero if the connection was lost since: marks of an earlier connection
+// cannot be confirmed.
 func (e *engine) last() ovn.Mark {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -284,6 +290,8 @@ func (e *engine) last() ovn.Mark {
 	return e.wrote
 }
 
+// apply writes a transaction. The database refuses it if another program changed a row that it tests; the next pass
+// plans again.
 func (e *engine) apply(ctx context.Context, tx ovn.Tx) error {
 	m, err := e.db.Apply(ctx, tx)
 	if err != nil {
@@ -315,6 +323,7 @@ func (e *engine) take(ctx context.Context, tx ovn.Tx, have ovn.Rows) error {
 		e.removing[setMember{p, a}] = true
 		return false
 	})
+	// Requests wait on the channel and not on the mutex, which must not be held during a write.
 	e.removed = make(chan struct{})
 	e.mu.Unlock()
 	defer func() {
@@ -332,8 +341,10 @@ func (e *engine) take(ctx context.Context, tx ovn.Tx, have ovn.Rows) error {
 	return e.apply(ctx, tx)
 }
 
+// errNoGroup is reported with --manage-port-groups=false, until OVN-Kubernetes has created the group.
 var errNoGroup = errors.New("the namespace has no port group yet")
 
+// begin and end number the passes, so that nextPass can wait for one that began after its call.
 func (e *engine) begin() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -341,6 +352,7 @@ func (e *engine) begin() int {
 	return e.seen.begun
 }
 
+// end wakes all that wait. A closed channel wakes any number of them, and is replaced for the next pass.
 func (e *engine) end(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -35,6 +35,7 @@ func (r *reader) policy(o objects) learn.Policy {
 	note := func(kind string, obj client.Object, read func() []learn.Network) {
 		key := objectKey{kind, obj.GetNamespace(), obj.GetName()}
 		was, version := r.networks[key], obj.GetResourceVersion()
+		// The annotations of nodes change rarely, and a large cluster has thousands of them: parse only what is new.
 		if version == "" || was.version != version {
 			was = networksOf{version, read()}
 		}
@@ -52,6 +53,7 @@ func (r *reader) policy(o objects) learn.Policy {
 		for _, n := range now {
 			all = append(all, n.networks...)
 		}
+		// Pods of a node that has no annotation yet must not be opened either.
 		for _, p := range slices.Concat(r.opts.ClusterSubnets, r.opts.PodPrefixes) {
 			all = append(all, learn.Network{Net: p, Owner: learn.OwnerPod})
 		}

@@ -33,6 +33,7 @@ func (e *engine) notePresent(w ovn.Input) {
 		has := make(map[netip.Addr]presence, len(addrs))
 		for _, a := range addrs {
 			was, ok := had[a]
+			// A mark of an earlier connection proves nothing: the database may have been restored since.
 			if !ok || !e.db.Current(was.mark) {
 				was = presence{e.wrote, now}
 			}
@@ -43,6 +44,7 @@ func (e *engine) notePresent(w ovn.Input) {
 	for p, had := range e.programmed {
 		if n++; n%yieldEvery == 0 {
 			e.yieldLock()
+			// yieldLock lets other goroutines change the map, so the value from the iteration may be old.
 			had = e.programmed[p]
 		}
 		if _, ok := w.Learned[p]; ok {

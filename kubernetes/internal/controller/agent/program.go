@@ -135,6 +135,7 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 		return ovn.Mark{}, ctx.Err()
 	}
 	if errors.Is(r.err, ovn.ErrNoSet) {
+		// Only a pass creates sets, together with the ACLs that refer to them.
 		e.gate.leave() // let the pass run
 		r.err = e.nextPass(ctx)
 		e.gate.enter()
@@ -158,6 +159,7 @@ func (e *engine) add(ctx context.Context, p enforce.Pattern, addrs []netip.Addr)
 	for _, a := range addrs {
 		was, ok := programmed[a]
 		if !ok || !e.db.Current(was.mark) {
+			// The age is for people: explain shows since when the switch has the address.
 			was.since = time.Now()
 		}
 		// A pass may have seen the address in the database before this write returned, and stored an earlier mark.
@@ -191,6 +193,7 @@ func (e *engine) additions(ctx context.Context) error {
 		case r := <-e.program:
 			batch = append(batch, r)
 		}
+		// Each transaction has a fixed cost in every part of OVN, so take all requests that wait.
 		for len(e.program) > 0 {
 			batch = append(batch, <-e.program)
 		}
@@ -201,6 +204,7 @@ func (e *engine) additions(ctx context.Context) error {
 			}
 		}
 		for name, addrs := range sets {
+			// Two plugins often learn the same address at the same time, and a set must not contain it twice.
 			slices.Sort(addrs)
 			sets[name] = slices.Compact(addrs)
 		}
@@ -208,6 +212,7 @@ func (e *engine) additions(ctx context.Context) error {
 			e.metrics.stage("turn", r.came)
 		}
 		begun := time.Now()
+		// Without a limit, one hanging write would block every later answer of CoreDNS.
 		xctx, cancel := context.WithTimeout(ctx, programTimeout)
 		mark, err := e.db.Extend(xctx, sets)
 		cancel()
@@ -235,6 +240,8 @@ func (e *engine) Explain(ctx context.Context, pattern string, addr netip.Addr) (
 	if !ok {
 		return out, nil
 	}
+	// explain asks many agents one after the other. A switch that does not confirm within a second counts as not
+	// programmed.
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	out.Programmed = e.db.Confirm(short, was.mark) == nil

@@ -33,7 +33,7 @@ func TestNamesOf(t *testing.T) {
 		{"spellings of one name", firewall("a", "WWW.Example.com", "www.example.com.", "www.EXAMPLE.com"), false,
 			[]string{"www.example.com."}},
 		{"sorted", firewall("a", "www.example.com", "*.example.com"), false, []string{"*.example.com.", "www.example.com."}},
-		{"D17: a bad one does not take the others",
+		{"one wrong rule leaves the others in force",
 			firewall("a", "com", "www.example.com", "-a.example.com", "*.com", "localhost", "a.*.com"), false,
 			[]string{"www.example.com."}},
 		{"deep, off", firewall("a", "**.example.com", "www.example.com"), false, []string{"www.example.com."}},

@@ -11,8 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
-// TestNamesShared has a name in two objects. It is followed once per object, and queried at several pods while one of
-// the objects has several addresses of it.
+// TestNamesShared checks that a name in two objects is followed once for each. It is queried at several pods while one
+// of the objects has several addresses for it.
 func TestNamesShared(t *testing.T) {
 	followed := map[dnsname.Name]int{}
 	s := newNames(func(n dnsname.Name) { followed[n]++ }, func(n dnsname.Name) { followed[n]-- })

@@ -273,7 +273,7 @@ func TestPromise(t *testing.T) {
 	r.now = r.due
 	r.write(1, "a.example.com.")
 	if until := r.entry("a.example.com.").Addrs[0].Until().Sub(start); until < 500*time.Second {
-		t.Errorf("it ends at %v, though clients were told %v", until, 500*time.Second)
+		t.Errorf("it ends after %v, though clients may use it until %v", until, 500*time.Second)
 	}
 }
 
@@ -441,7 +441,7 @@ func TestNearLimitNeedsExclusiveWrite(t *testing.T) {
 	}{{0, 50, false}, {50, 150, false}, {150, 400, true}, {400, 405, false}, {405, 600, true}} {
 		res := rules.Merge(have, o, names(tc.from, tc.to), start)
 		if !res.Changed || res.Exclusive != tc.exclusive {
-			t.Errorf("%d names beside %d: changed %v, crowded %v", tc.to-tc.from, tc.from, res.Changed, res.Exclusive)
+			t.Errorf("%d names beside %d: changed %v, exclusive %v", tc.to-tc.from, tc.from, res.Changed, res.Exclusive)
 		}
 		have = res.Entries
 	}

@@ -159,7 +159,7 @@ func TestOneReplicaRenewsBothFamilies(t *testing.T) {
 	}
 }
 
-// TestRenewalBetweenAnswers checks that an address is renewed with the others in the moment between its end and the
+// TestRenewalBetweenAnswers checks that an address is renewed with the others between its end and the
 // next query.
 func TestRenewalBetweenAnswers(t *testing.T) {
 	four, six := observation(dns.TypeA, "192.0.2.1"), observation(dns.TypeAAAA, "2001:db8::1")
@@ -203,8 +203,8 @@ func TestShortened(t *testing.T) {
 		cut     bool
 	}{
 		{"longer", entry(60), entry(75), 0, false},
-		{"shorter, but not than it was told", entry(90), entry(60), 0, false},
-		{"shorter than it was told", entry(60), entry(30), 0, true},
+		{"shorter, but not than the reported end", entry(90), entry(60), 0, false},
+		{"shorter than the reported end", entry(60), entry(30), 0, true},
 		{"taken away", entry(60), learn.Entry{}, 0, true},
 		{"taken away when it was over", entry(60), learn.Entry{}, time.Minute, false},
 		{"never stored", learn.Entry{}, learn.Entry{}, 0, false},

@@ -1,5 +1,5 @@
 // Package system tests the egress firewall by name end to end: with a real API server, OVN, CoreDNS, all our parts, and
-// packets of pods.
+// packets of pods. Start with TestSystem, which lists the cases in their order.
 package system
 
 import (

@@ -85,7 +85,7 @@ func TestCRDs(t *testing.T) {
 		{[]string{"crds", "--deep-wildcards"}, crds.DeepYAML()},
 	} {
 		if code, out, stderr := try(tt.args...); code != 0 || out != string(tt.want) {
-			t.Errorf("%v = %d, %d octets, %s", tt.args, code, len(out), stderr)
+			t.Errorf("%v = %d, %d bytes, %s", tt.args, code, len(out), stderr)
 		}
 	}
 }

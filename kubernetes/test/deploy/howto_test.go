@@ -1,0 +1,66 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rig "github.com/nameplane/nameplane/kubernetes/test/cluster"
+)
+
+// TestHowTo runs the shell blocks of docs/how-to/kubernetes.md in one shell, with kubectl and a real API server. The
+// cluster has no kubelet, so the page shows the commands that need a pod in console blocks.
+func TestHowTo(t *testing.T) {
+	s := &stage{Cluster: rig.Start(t, rig.Options{}), dir: shortDir(t)}
+	kubectl, err := rig.Tool("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(kubectl, s.file("kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(s.dir, "deploy"), os.DirFS(root+"/deploy")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Kubeconfig(s.Config, s.file("admin.conf")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tls.crt", "tls.key", "ca.crt"} { // no server reads them here
+		write(t, s.file(name), name, 0o600)
+	}
+	script := "set -x -o pipefail\n"
+	for _, m := range shellBlock.FindAllStringSubmatch(string(read(t, root+"/docs/how-to/kubernetes.md")), -1) {
+		script += m[1]
+	}
+	out, err := s.shell(script)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.checkServer(t, out)
+}
+
+// checkServer checks the objects that the commands of the page created.
+func (s *stage) checkServer(t *testing.T, out string) {
+	t.Helper()
+	ctx, key := t.Context(), client.ObjectKey{Namespace: "nameplane", Name: "nameplane"}
+	var d appsv1.Deployment
+	if err := s.Client.Get(ctx, key, &d); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.org/dns/nameplane:1" {
+		t.Errorf("the Deployment has the image %s", image)
+	}
+	var secret corev1.Secret
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: "nameplane", Name: "nameplane-tls"}, &secret); err != nil ||
+		len(secret.Data) != 3 {
+		t.Errorf("the Secret has %d files: %v", len(secret.Data), err)
+	}
+	if !strings.Contains(out, "nameplane-dns") {
+		t.Errorf("the output does not show the Service:\n%s", out)
+	}
+}
