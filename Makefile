@@ -3,6 +3,10 @@ GO ?= go
 SETUP := test/setup.sh
 # Each module is built and tested with the versions in its own go.mod, as `go install` does.
 export GOWORK := off
+# The suite of cert-manager reads these when it is loaded. It runs kubectl only for manifests, and there are none.
+export TEST_ASSET_ETCD := $(CURDIR)/.cache/bin/etcd
+export TEST_ASSET_KUBE_APISERVER := $(CURDIR)/.cache/bin/kube-apiserver
+export TEST_ASSET_KUBECTL := kubectl
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
 
@@ -51,10 +55,14 @@ test: ## install the packages that the tests of nameplane need, then run the tes
 	cd test/clients && $(TEST) -race -cpu 1 ./openapi
 	cd test/clients && $(TEST) .
 
-test-all: test ## also test packages, Kubernetes and OVN
+test-all: test ## also test packages, clients that require Kubernetes, Kubernetes and OVN
 	$(SETUP) test-all
 	$(TEST) -tags soak ./test/hostile
+	$(TEST) -tags built -run TestBuiltPages ./test/howto
 	$(TEST) ./test/packaging
+	cd test/clients/externaldns014 && $(TEST) .
+	cd test/clients/externaldns && $(TEST) .
+	cd test/clients/certmanager && $(TEST) .
 	cd kubernetes && $(GO) vet ./...
 	cd kubernetes && $(STATICCHECK) ./...
 	cd kubernetes && $(TEST) -race -cpu 1 ./internal/... ./plugin/...
@@ -90,19 +98,21 @@ bench-explain: nameplane ## measure speed, accuracy and load of explain in the l
 bench-hostile: ## each attack, and ten minutes of all at once: fails if another tenant waits too long; needs root
 	$(SETUP) test
 	$(TEST) -run '^$$' -bench BesideHostile -benchtime 5s ./internal/httpapi/designate
+	$(TEST) -count 1 -tags soak -run TestBesideEach -v ./test/hostile -each 5s -p50 10ms
 	$(TEST) -count 1 -tags soak -run TestSoak -v ./test/hostile -soak 10m -p99 50ms
 
 lint: ## run golangci-lint with .golangci.yml in all modules
 	$(SETUP) lint
 	$(LINT) run ./...
 	cd kubernetes && $(LINT) run ./...
-	cd test/clients && $(LINT) run ./...
+	for m in test/clients test/clients/externaldns014 test/clients/externaldns test/clients/certmanager; do \
+		(cd $$m && $(LINT) run ./...) || exit 1; done
 LINT := $(CURDIR)/.cache/bin/golangci-lint
 
 tidy: generate ## fail if a go.mod or a generated file is not up to date
 	for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || exit 1; done
 	git diff --exit-code docs/man docs/reference kubernetes/api deploy/kubernetes
-MODULES := . kubernetes test/clients
+MODULES := . kubernetes test/clients test/clients/externaldns014 test/clients/externaldns test/clients/certmanager
 
 cross: ## build and vet all programs for GOARCH
 	CGO_ENABLED=0 $(GO) vet ./cmd/... ./internal/...

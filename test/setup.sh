@@ -8,8 +8,9 @@ export GOWORK=off # every module is built with its own versions
 packages() { # prints program:package, or :package for a package without a program
 	echo ip:iproute2 unshare:util-linux mount:mount mkfs.ext4:e2fsprogs curl:curl jq:jq faketime:faketime
 	echo named:bind9 dig:bind9-dnsutils rndc:bind9-utils knotd:knot knsupdate:knot-dnsutils nsd:nsd unbound:unbound
+	echo kdig:knot-dnsutils dnsdist:dnsdist
 	echo pdns_server:pdns-server :pdns-backend-sqlite3 sqlite3:sqlite3 pdns_recursor:pdns-recursor kresd:knot-resolver
-	echo openstack:python3-openstackclient :python3-designateclient
+	echo openstack:python3-openstackclient :python3-designateclient :python3-openstacksdk
 	case $target in
 	test*) # the clients of docs/how-to
 		echo openssl:openssl lego:lego pebble:pebble certbot:certbot :python3-certbot-dns-rfc2136 prometheus:prometheus
@@ -66,15 +67,15 @@ install() {
 	rm -f $policy.nameplane
 }
 
-tool() { # NAME PACKAGE [LDFLAGS]: builds a program of the module test/tools/NAME, unless it is up to date
-	local out=$PWD/.cache/bin/$1
-	[ -x "$out" ] && [ "$out" -nt "test/tools/$1/go.mod" ] && return 0
+tool() { # NAME PACKAGE [LDFLAGS [MODULE]]: builds a program of test/tools/MODULE (default NAME), unless it is up to date
+	local out=$PWD/.cache/bin/$1 module=test/tools/${4:-$1}
+	[ -x "$out" ] && [ "$out" -nt "$module/go.mod" ] && return 0
 	mkdir -p .cache/bin
 	echo "building $1" >&2
-	(cd "test/tools/$1" && retry env CGO_ENABLED=0 nice -n 15 go build -trimpath -ldflags "-s -w ${3:-}" -o "$out" "$2") && touch "$out"
+	(cd "$module" && retry env CGO_ENABLED=0 nice -n 15 go build -trimpath -ldflags "-s -w ${3:-}" -o "$out" "$2") && touch "$out"
 }
 
-kubernetes() { # downloads and builds what only the tests of the module kubernetes/ need
+kubernetes() { # downloads and builds what only the tests with Kubernetes need
 	(cd kubernetes && retry go mod download)
 	# The version flags matter: kube-apiserver enables features by its version. The first build takes some minutes.
 	local kube minor v=k8s.io/component-base/version
@@ -82,6 +83,11 @@ kubernetes() { # downloads and builds what only the tests of the module kubernet
 	minor=${kube#v*.}
 	tool etcd go.etcd.io/etcd/server/v3
 	tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
+	tool kubectl k8s.io/kubernetes/cmd/kubectl "" kube-apiserver
+	local client
+	for client in externaldns014 externaldns certmanager; do
+		(cd test/clients/$client && retry go mod download)
+	done
 	# A test regenerates the CRDs.
 	(cd test/tools/controller-gen && retry go tool -n controller-gen >/dev/null)
 }
@@ -108,8 +114,16 @@ fi
 retry go mod download
 (cd test/clients && retry go mod download)
 tool staticcheck honnef.co/go/tools/cmd/staticcheck
+case $target in test*) tool dnscontrol . && tool external-dns . ;; esac # clients of docs/how-to and test/clients
 case $target in
-test-all) kubernetes && tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm ;;
+test-all)
+	kubernetes
+	tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
+	# The clients of docs/how-to that Debian does not have, or has without a part that a page needs.
+	tool lego github.com/go-acme/lego/v4/cmd/lego
+	tool tofu github.com/opentofu/opentofu/cmd/tofu
+	tool terraform-provider-openstack github.com/terraform-provider-openstack/terraform-provider-openstack
+	;;
 bench) tool coredns . ;;
 esac
 [ -z "$installing" ] || wait $installing

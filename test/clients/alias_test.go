@@ -56,7 +56,7 @@ func TestAlias(t *testing.T) {
 		env := s.passwordEnv()
 		r := stack[row](t, env, "recordset", "create", "example.org.", "example.org.", "--type", "ALIAS", "--record",
 			"one.example.org.", "--ttl", "300")
-		if r["type"] != "ALIAS" || r["status"] != "ACTIVE" {
+		if r["type"] != "ALIAS" || r["status"] != "PENDING" {
 			t.Errorf("recordset create: %v", r)
 		}
 		s.mustAnswer(t, "example.org.", dns.TypeA, "192.0.2.1")

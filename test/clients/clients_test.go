@@ -1,7 +1,8 @@
 // Package clients manages a running server with the programs and libraries that users have: gophercloud, the openstack
-// command line, openstacksdk and curl.
+// command line, openstacksdk and curl, and the libraries of PowerDNS clients and dnscontrol.
 //
-// Start with TestGophercloud in gophercloud_test.go and TestOpenStack in openstack_test.go.
+// Start with TestGophercloud in gophercloud_test.go, TestOpenStack in openstack_test.go and TestJoeig in
+// powerdns_test.go.
 package clients
 
 import (

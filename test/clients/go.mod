@@ -8,7 +8,9 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0
 	github.com/gophercloud/gophercloud/v2 v2.15.0
+	github.com/joeig/go-powerdns/v3 v3.23.0
 	github.com/miekg/dns v1.1.73
+	github.com/mittwald/go-powerdns v0.6.6
 	github.com/nameplane/nameplane v0.0.0
 	github.com/prometheus/client_golang v1.24.1
 )

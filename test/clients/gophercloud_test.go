@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -56,6 +58,7 @@ func TestGophercloud(t *testing.T) {
 	c := s.gopher(t, "admin", s.Token, "admin")
 	t.Run("zones", func(t *testing.T) { gopherZones(t, s, c) })
 	t.Run("recordsets", func(t *testing.T) { gopherRecordSets(t, s, c) })
+	t.Run("sent", func(t *testing.T) { gopherSent(t, s, c) })
 	t.Run("many", func(t *testing.T) { gopherMany(t, c) })
 	t.Run("quotas", func(t *testing.T) { gopherQuotas(t, c) })
 	t.Run("tsigkeys", func(t *testing.T) { gopherKeys(t, c) })
@@ -67,7 +70,7 @@ func gopherZones(t *testing.T, s *node, c *gophercloud.ServiceClient) {
 	z := must[*zones.Zone](t)(zones.Create(t.Context(), c,
 		zones.CreateOpts{Name: "example.org.", Email: "admin@example.org",
 			TTL: 7200, Description: "first"}).Extract())
-	if z.Status != "ACTIVE" && z.Status != "PENDING" || z.Serial == 0 || z.TTL != 7200 || z.ProjectID == "" ||
+	if z.Status != "PENDING" || z.Action != "CREATE" || z.Serial == 0 || z.TTL != 7200 || z.ProjectID == "" ||
 		z.CreatedAt.IsZero() {
 		t.Errorf("created %+v", z)
 	}
@@ -82,7 +85,8 @@ func gopherZones(t *testing.T, s *node, c *gophercloud.ServiceClient) {
 	z = must[*zones.Zone](t)(zones.Update(t.Context(), c, z.ID,
 		zones.UpdateOpts{TTL: 600, Email: "new@example.org", Description: &text}).Extract())
 	got := must[*zones.Zone](t)(zones.Get(t.Context(), c, z.ID).Extract())
-	if got.TTL != 600 || got.Email != "new@example.org" || got.Description != "second" || got.UpdatedAt.IsZero() {
+	if got.TTL != 600 || got.Email != "new@example.org" || got.Description != "second" || got.UpdatedAt.IsZero() ||
+		got.Status != "ACTIVE" || got.Action != "NONE" {
 		t.Errorf("updated %+v", got)
 	}
 	if err := zones.Delete(t.Context(), c, z.ID).Err; err != nil {
@@ -105,7 +109,8 @@ func gopherRecordSets(t *testing.T, s *node, c *gophercloud.ServiceClient) {
 		recordsets.UpdateOpts{TTL: &ttl, Records: []string{"192.0.2.2"}}).Extract())
 	s.mustAnswer(t, "www.example.net.", dns.TypeA, "192.0.2.2")
 	got := must[*recordsets.RecordSet](t)(recordsets.Get(t.Context(), c, z.ID, r.ID).Extract())
-	if got.TTL != 90 || len(got.Records) != 1 || got.ZoneName != "example.net." {
+	if r.Status != "PENDING" || got.TTL != 90 || len(got.Records) != 1 || got.ZoneName != "example.net." ||
+		got.Status != "ACTIVE" {
 		t.Errorf("updated %+v", got)
 	}
 	if err := recordsets.Delete(t.Context(), c, z.ID, r.ID).ExtractErr(); err != nil {
@@ -114,6 +119,34 @@ func gopherRecordSets(t *testing.T, s *node, c *gophercloud.ServiceClient) {
 	_, err := recordsets.Get(t.Context(), c, z.ID, r.ID).Extract()
 	gone(t, err)
 	s.mustAnswer(t, "www.example.net.", dns.TypeA, "NXDOMAIN")
+}
+
+// gopherSent does what the Terraform provider does for a plan: it creates record sets, reads them, and compares their
+// names and records with the configuration.
+func gopherSent(t *testing.T, s *node, c *gophercloud.ServiceClient) {
+	z := must[*zones.Zone](t)(zones.Create(t.Context(), c,
+		zones.CreateOpts{Name: "Sent.Example.net.", Email: "admin@example.net"}).Extract())
+	if z.Name != "Sent.Example.net." {
+		t.Errorf("the zone has the name %q", z.Name)
+	}
+	for _, want := range []recordsets.CreateOpts{
+		{Name: "WWW.sent.example.net.", Type: "A", Records: []string{"192.0.2.9", "192.0.2.1"}},
+		{Name: "v6.sent.example.net.", Type: "AAAA", Records: []string{"2001:DB8:0:0::1"}},
+		{Name: "ssh.sent.example.net.", Type: "SSHFP", Records: []string{"1 1 " + strings.Repeat("aB", 20)}},
+		{Name: "caa.sent.example.net.", Type: "CAA", Records: []string{"0 issue ca.example.net"}},
+		{Name: "txt.sent.example.net.", Type: "TXT", Records: []string{"é", `"b"  "a"`}},
+		{Name: "naptr.sent.example.net.", Type: "NAPTR", Records: []string{"1 2 S SIP+D2U !^.*$!a! ."}},
+	} {
+		r := must[*recordsets.RecordSet](t)(recordsets.Create(t.Context(), c, z.ID, want).Extract())
+		got := must[*recordsets.RecordSet](t)(recordsets.Get(t.Context(), c, z.ID, r.ID).Extract())
+		if got.Name != want.Name || !slices.Equal(got.Records, want.Records) {
+			t.Errorf("a second plan changes %s %q to %s %q", got.Name, got.Records, want.Name, want.Records)
+		}
+	}
+	s.mustAnswer(t, "v6.sent.example.net.", dns.TypeAAAA, "2001:db8::1")
+	if err := zones.Delete(t.Context(), c, z.ID).Err; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // gopherMany lists more items than fit on a page: zones with the default size, and record sets with the largest.

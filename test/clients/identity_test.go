@@ -19,17 +19,25 @@ func TestLogins(t *testing.T) {
 	r := accesstest.Open(t, nil)
 	mux := http.NewServeMux()
 	identity.API{Access: r.Access}.Register(mux)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { // like the Designate API
-		base := httpapi.BaseURL(r, "")
-		httpapi.JSON(w, http.StatusOK, map[string]any{"versions": []map[string]any{{"id": "v2", "status": "CURRENT",
-			"links": []map[string]string{{"href": base + "/v2", "rel": "self"}}}}})
-	})
+	versions := func(form func(base string) (int, any)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			status, body := form(httpapi.BaseURL(r, ""))
+			httpapi.JSON(w, status, map[string]any{"versions": body})
+		}
+	}
+	mux.HandleFunc("GET /dns/{$}", versions(func(base string) (int, any) { // like the Designate API
+		return 200, []map[string]any{{"id": "v2", "status": "CURRENT",
+			"links": []map[string]string{{"href": base + "/v2", "rel": "self"}}}}
+	}))
+	mux.HandleFunc("GET /{$}", versions(func(base string) (int, any) {
+		return 300, map[string]any{"values": []any{identity.Version(base)}}
+	}))
 	var asked []string
 	mux.HandleFunc("GET /v2/limits", func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, httpapi.CallerOf(r.Context()).Who)
 		httpapi.JSON(w, http.StatusOK, map[string]int{})
 	})
-	srv := httptest.NewServer(httpapi.Frame{Access: r.Access}.Wrap(mux))
+	srv := httptest.NewServer(httpapi.WithDNSPath(httpapi.Frame{Access: r.Access}.Wrap(mux)))
 	defer srv.Close()
 	r.User(t, "alice", "correct horse", "admin", "member")
 	id, secret, _ := strings.Cut(strings.TrimPrefix(r.Admin, "np_"), "_")
@@ -48,10 +56,10 @@ func TestLogins(t *testing.T) {
 		{"token with scope", gophercloud.AuthOptions{TokenID: r.Admin, DomainID: "default", TenantName: "admin"},
 			"token admin"},
 	}
-	for _, tt := range tests {
+	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			asked = nil
-			tt.opts.IdentityEndpoint = srv.URL + "/v3"
+			tt.opts.IdentityEndpoint = srv.URL + []string{"/v3", "", "/"}[i%3]
 			provider, err := openstack.AuthenticatedClient(t.Context(), tt.opts)
 			if err != nil {
 				t.Fatalf("log in: %v", err)

@@ -65,7 +65,7 @@ func TestOpenStack(t *testing.T) {
 
 func openstackZone(t *testing.T, s *node, env []string) {
 	z := stack[row](t, env, "zone", "create", "--email", "admin@example.org", "example.org.")
-	if z["name"] != "example.org." || z["type"] != "PRIMARY" {
+	if z["name"] != "example.org." || z["type"] != "PRIMARY" || z["status"] != "PENDING" || z["action"] != "CREATE" {
 		t.Errorf("zone create: %v", z)
 	}
 	z = stack[row](t, env, "zone", "set", "--ttl", "600", "--description", "ours", "example.org.")
@@ -73,13 +73,19 @@ func openstackZone(t *testing.T, s *node, env []string) {
 		t.Errorf("zone set: %v", z)
 	}
 	if shown := stack[row](t, env, "zone", "show", "example.org."); shown["serial"] != z["serial"] ||
-		shown["ttl"] != 600.0 {
+		shown["ttl"] != 600.0 || shown["status"] != "ACTIVE" || shown["action"] != "NONE" {
 		t.Errorf("zone show: %v", shown)
 	}
-	// Other logins: a nameplane token instead of a password, and no identity service at all.
+	// Other logins: the URL of the server, with and without domains, for a project or for the system; a nameplane token
+	// instead of a password; no identity service at all.
+	short := []string{"OS_AUTH_URL=" + s.HTTP, "OS_USERNAME=admin", "OS_PASSWORD=" + s.Token}
 	for name, env := range map[string][]string{
-		"token":       environment("OS_AUTH_TYPE=v3token", "OS_AUTH_URL="+s.HTTP+"/v3", "OS_TOKEN="+s.Token),
-		"admin token": environment("OS_AUTH_TYPE=admin_token", "OS_ENDPOINT="+s.HTTP+"/v2", "OS_TOKEN="+s.Token),
+		"URL of the server": environment(append(short, "OS_PROJECT_NAME=admin")...),
+		"URL of the server, with domains and region": environment(append(short, "OS_PROJECT_NAME=admin",
+			"OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_ID=default", "OS_REGION_NAME=RegionOne")...),
+		"system scope": environment(append(short, "OS_SYSTEM_SCOPE=all")...),
+		"token":        environment("OS_AUTH_TYPE=v3token", "OS_AUTH_URL="+s.HTTP+"/v3", "OS_TOKEN="+s.Token),
+		"admin token":  environment("OS_AUTH_TYPE=admin_token", "OS_ENDPOINT="+s.HTTP+"/v2", "OS_TOKEN="+s.Token),
 	} {
 		if l := stack[[]row](t, env, "zone", "list"); len(l) != 1 || l[0]["name"] != "example.org." {
 			t.Errorf("zone list by %s: %v", name, l)
@@ -95,6 +101,10 @@ func openstackRecordSet(t *testing.T, s *node, env []string) {
 	stack[row](t, env, "recordset", "set", "example.org.", id, "--record", "192.0.2.2", "--record", "192.0.2.3")
 	if got := strings.Fields(s.answer(t, "www.example.org.", dns.TypeA)); len(got) != 2 {
 		t.Errorf("www.example.org. A = %v, want two", got)
+	}
+	if out, err := try(t, env, "openstack", "recordset", "create", "example.org.", "bad", "--type", "A", "--record",
+		"192.0.2.300"); err == nil || !strings.Contains(err.Error(), "192.0.2.300") {
+		t.Errorf("a bad record: %s %v, want its text in the message", out, err)
 	}
 	if l := stack[[]row](t, env, "recordset", "list", "example.org."); len(l) != 3 { // with SOA and NS
 		t.Errorf("recordset list: %v", l)

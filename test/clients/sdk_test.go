@@ -25,9 +25,13 @@ cloud.dns.create_recordset(zone, name="www.two.test.", type="A", records=["192.0
 print(*[r.records[0] for r in cloud.dns.recordsets(zone, type="A")])
 cloud.dns.delete_zone(cloud.dns.find_zone("one.test."))
 print(cloud.dns.find_zone("one.test."))
+made = cloud.create_zone("four.test.", email="admin@example.org")
+print(made.status, cloud.get_zone("four.test.").status)
 `
-	out := run(t, s.passwordEnv(), "/usr/bin/python3", "-W", "ignore", "-c", program)
-	if want := "one.test. three.test. two.test.\n192.0.2.2\nNone\n"; out != want {
+	// The URL of the server instead of that of its identity service, and no domains.
+	env := environment("OS_AUTH_URL="+s.HTTP, "OS_USERNAME=admin", "OS_PASSWORD="+s.Token, "OS_PROJECT_NAME=admin")
+	out := run(t, env, "/usr/bin/python3", "-W", "ignore", "-c", program)
+	if want := "one.test. three.test. two.test.\n192.0.2.2\nNone\nPENDING ACTIVE\n"; out != want {
 		t.Errorf("openstacksdk printed %q, want %q", out, want)
 	}
 	s.mustAnswer(t, "www.two.test.", dns.TypeA, "192.0.2.2")

@@ -82,7 +82,7 @@ func acceptANY(got reply, a answered) bool {
 }
 
 // judge returns what is wrong with our reply, or "". When all peers agree, only their reply is right. When they
-// differ, any of theirs is.
+// differ, the reply of any peer is.
 func judge(got reply, a answered) string {
 	if slices.Contains(a.reply, got) {
 		return ""

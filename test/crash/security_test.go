@@ -37,7 +37,7 @@ func TestNoTLSOnTheNetwork(t *testing.T) {
 }
 
 // open lists the operations that need no token. All others do.
-var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens",
+var open = []string{"GET /", "GET /dns", "GET /healthz", "GET /readyz", "GET /v3", "GET /v3/", "POST /v3/auth/tokens",
 	"GET /openapi.json", "GET /health"}
 
 // operations returns all operations of the HTTP API, including those beside the zones API.

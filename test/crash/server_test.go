@@ -1,5 +1,5 @@
 // Package crash kills and attacks a running server, fills its disk and damages its store, and checks that it kept what
-// it acknowledged.
+// it acknowledged. Start with TestKill in kill_test.go.
 package crash
 
 import (

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -189,7 +188,8 @@ func TestEgressMetrics(t *testing.T) {
 var kubectlFile = regexp.MustCompile(`(?:-k|-f|--patch-file) ([^ \n]+)`)
 
 // TestEgressConsole checks the commands that need a cluster, or programs of others: files must exist, and so must our
-// own commands and their flags. TestShell runs the commands that need no cluster.
+// own commands and their flags. TestShell runs the commands that need no cluster, and TestTutorial of
+// kubernetes/test/deploy those of the tutorial that need no running pods.
 func TestEgressConsole(t *testing.T) {
 	read := 0
 	for _, page := range []string{egressPage, podTutorial, "README.md"} {
@@ -244,32 +244,5 @@ func TestEgressExample(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the example (-file +page):\n%s", diff)
-	}
-}
-
-var firstCell = regexp.MustCompile(`(?m)^\| ((?:D?[0-9]+a?(?:, )?)+) \|`)
-
-// TestEgressCases checks that docs/reference/conformance.md lists every numbered defect and case of its part
-// about egress once.
-func TestEgressCases(t *testing.T) {
-	_, section, ok := strings.Cut(text(t, "docs/reference/conformance.md"), "\n## Enforce")
-	if !ok {
-		t.Fatal("docs/reference/conformance.md has no part about enforce")
-	}
-	var got, want []string
-	for _, m := range firstCell.FindAllStringSubmatch(section, -1) {
-		got = append(got, strings.Split(m[1], ", ")...)
-	}
-	for i := range 24 {
-		want = append(want, "D"+strconv.Itoa(i+1))
-	}
-	for i := range 80 {
-		want = append(want, strconv.Itoa(i+1))
-	}
-	want = append(want, "69a")
-	slices.Sort(got)
-	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/reference/conformance.md (-want +got):\n%s", diff)
 	}
 }

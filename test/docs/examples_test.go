@@ -2,6 +2,7 @@ package docs
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/zonefile"
+	"github.com/nameplane/nameplane/test/need"
 )
 
 // TestExamples reads every file of examples with the code that users give it to.
@@ -52,6 +54,15 @@ func TestExamples(t *testing.T) {
 					exists(t, name, filepath.Join("examples", file))
 				}
 			}
+		}
+	})
+	t.Run("secondary", func(t *testing.T) {
+		program, err := need.Installed("nsd-checkconf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(program, filepath.Join(root, "examples/nsd.conf")).CombinedOutput(); err != nil {
+			t.Errorf("nsd-checkconf: %v\n%s", err, out)
 		}
 	})
 	t.Run("kustomize", func(t *testing.T) {

@@ -69,7 +69,7 @@ func (m member) aliases(zone, apex, target string, first, n int) server.Response
 
 // TestManyAliasesOfOneName has a tenant create very many ALIAS with one target, and change that target repeatedly while
 // another tenant works. Each commit flattens at most a hundred of them, all of them are updated in the end, and their
-// number has a quota.
+// number has a quota. The test counts these steps; BenchmarkBesideHostile measures how long the other tenant waits.
 func TestManyAliasesOfOneName(t *testing.T) {
 	const all = 350
 	s := server.Start(t, server.Options{})

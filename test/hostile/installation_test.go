@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -47,6 +48,18 @@ func unit(t *testing.T) installation {
 	return installation{l, string(readFile(t, "../../deploy/systemd/nameplane.yaml")), map[string]string{
 		`":53"`: "127.0.0.1:0", "127.0.0.1:8053": "127.0.0.1:0", "127.0.0.1:8055": "127.0.0.1:0",
 		"192.0.2.1:53": "127.0.0.1:1"}}
+}
+
+// everyListener returns the installation of the systemd unit with all listeners, and with a certificate for them.
+func everyListener(t *testing.T) installation {
+	t.Helper()
+	in := unit(t)
+	dir := t.TempDir()
+	delete(in.local, `":53"`)
+	in.local[tlsFiles], in.local[`listen: [":53"]`] = dir, fmt.Sprintf(`{listen: ['127.0.0.1:0'], tls: ['127.0.0.1:0'],
+  https: ['127.0.0.1:0'], quic: ['127.0.0.1:0'], cert: %[1]s/tls.crt, key: %[1]s/tls.key}`, dir)
+	in.config += "externaldns: {listen: '127.0.0.1:0'}\n# " + tlsFiles + "\n"
+	return in
 }
 
 // start starts the server in a control group with the shipped limits.

@@ -1,5 +1,5 @@
 // Package hostile attacks the program like a tenant, a network attacker or a fault would, and checks that other tenants
-// are not affected.
+// are not affected. Start with TestMemory in memory_test.go, the largest attack.
 package hostile
 
 import (

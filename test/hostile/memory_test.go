@@ -64,6 +64,14 @@ func (b *besieged) must(token, path string, body, out any) {
 	}
 }
 
+// hostileZone creates a zone of the hostile tenant and returns its path.
+func (b *besieged) hostileZone(name string) string {
+	b.t.Helper()
+	var z struct{ ID string }
+	b.must(b.hostile, "/v2/zones", map[string]any{"name": name, "email": "a@example.org"}, &z)
+	return "/v2/zones/" + z.ID
+}
+
 // alive checks that the server serves, and that the victim can make a change.
 func (b *besieged) alive(after string) {
 	b.t.Helper()
@@ -75,7 +83,7 @@ func (b *besieged) alive(after string) {
 	r, err := b.Call(http.MethodPost, b.zone+"/recordsets",
 		map[string]any{"name": name, "type": "A", "records": []string{"192.0.2.1"}},
 		"X-Auth-Token: "+b.victim)
-	if err != nil || r.Status != http.StatusCreated {
+	if err != nil || r.Status != http.StatusAccepted {
 		b.t.Fatalf("after %s: the victim's change: %d %s %v", after, r.Status, r.Body, err)
 	}
 	if a := b.Ask(name, dns.TypeA); len(a.Answer) != 1 {
@@ -138,9 +146,14 @@ func TestMemory(t *testing.T) {
 		t.Run("parallel imports", b.parallelImports)
 		t.Run("record sets", b.recordSets)
 		t.Run("updates", b.updates)
+		t.Run("zone texts", b.zoneTexts)
 	})
 	t.Run("unit", func(t *testing.T) { // the same memory and less threads: only what takes the most of both
-		t.Run("endless transfers", besiege(t, unit(t)).endlessTransfers)
+		b := besiege(t, everyListener(t))
+		t.Run("endless transfers", b.endlessTransfers)
+		t.Run("zone texts", b.zoneTexts)
+		t.Run("endpoints", b.endpoints)
+		t.Run("answers", func(t *testing.T) { b.unreadAnswers(t, "tcp", 768, b.largeAnswer()) })
 	})
 }
 
@@ -250,6 +263,53 @@ func (b *besieged) recordSets(t *testing.T) {
 	b.alive("batches of 1 MB")
 }
 
+// powerDNSZones is the path of zones in the PowerDNS API.
+const powerDNSZones = "/api/v1/servers/localhost/zones"
+
+// generateBomb returns a request of 2 KiB to the PowerDNS API that creates a zone with n records of 2 KiB.
+func generateBomb(name string, n int) map[string]any {
+	text := strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 250)+`" `, 7))
+	return map[string]any{"name": name, "kind": "Native", "zone": fmt.Sprintf("$GENERATE 1-%d a$ 300 TXT %s\n", n, text)}
+}
+
+// zoneTexts creates zones from short texts that produce as many bytes as possible, over many connections, as a tenant
+// and as an administrator, who has no quota.
+func (b *besieged) zoneTexts(t *testing.T) {
+	var sent sync.WaitGroup
+	for i := range 16 * bombs {
+		sent.Go(func() {
+			token, records, want := b.hostile, 19_990, "Quota exceeded for bytes of a zone"
+			if i%4 == 3 {
+				token, records, want = b.Token, 65_535, "raise the memory limit of the server"
+			}
+			r, err := b.Call(http.MethodPost, powerDNSZones, generateBomb(fmt.Sprintf("text%d.example.org.", i), records),
+				"X-Auth-Token: "+token)
+			if err != nil || r.Status != http.StatusServiceUnavailable && !strings.Contains(string(r.Body), want) {
+				t.Errorf("zone text %d: %d %.200s %v, want %q", i, r.Status, r.Body, err, want)
+			}
+		})
+	}
+	sent.Wait()
+	b.alive("zone texts")
+}
+
+// endpoints sends 12 MB of the shortest endpoints to both paths of external-dns at a time.
+func (b *besieged) endpoints(t *testing.T) {
+	empty := strings.TrimSuffix(strings.Repeat("{},", 4_000_000), ",")
+	var sent sync.WaitGroup
+	for path, body := range map[string]string{"/adjustendpoints": "[" + empty + "]",
+		"/records": `{"create":[` + empty + "]}"} {
+		sent.Go(func() {
+			r, err := b.Call(http.MethodPost, b.ExternalDNS+path, body, "X-Auth-Token: "+b.hostile)
+			if err != nil || !r.OK() && r.Status != http.StatusServiceUnavailable {
+				t.Errorf("POST %s: %d %.200s %v", path, r.Status, r.Body, err)
+			}
+		})
+	}
+	sent.Wait()
+	b.alive("endpoints")
+}
+
 // updates sends updates of 64 KiB over many connections with a key of the hostile tenant's zone.
 func (b *besieged) updates(t *testing.T) {
 	var z struct{ ID string }
@@ -266,7 +326,7 @@ func (b *besieged) updates(t *testing.T) {
 			client := &dns.Client{Net: "tcp", Timeout: server.Patience, TsigSecret: map[string]string{key: secret}}
 			for i := range bombs {
 				reply, _, err := client.Exchange(updateBomb(key, w*bombs+i), b.DNS[0])
-				// a reply to a message that was not read is not authenticated
+				// The server does not sign a reply to a message that it did not read.
 				if err != nil && (reply == nil || !errors.Is(err, dns.ErrAuth)) {
 					t.Errorf("update: %v", err)
 					return

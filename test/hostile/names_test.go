@@ -58,6 +58,13 @@ func (q squatter) refused(name, why string) {
 			q.t.Errorf("zone %s: %s, want %q in it", name, r.Body, why)
 		}
 	}
+	for _, body := range []map[string]any{{"name": name, "kind": "Native"},
+		{"name": name, "kind": "Slave", "masters": []string{"203.0.113.1"}}} {
+		r := q.want(http.StatusUnprocessableEntity, http.MethodPost, powerDNSZones, body)
+		if !strings.Contains(string(r.Body), why) {
+			q.t.Errorf("zone %s by the PowerDNS API: %s, want %q in it", name, r.Body, why)
+		}
+	}
 	file := fmt.Sprintf("%s 60 IN SOA ns1.example.net. a.example.net. 1 3600 600 86400 60\n"+
 		"%[1]s 60 IN NS ns1.example.net.\n", name)
 	r := q.want(http.StatusAccepted, http.MethodPost, "/v2/zones/tasks/imports?replace=true", file,
@@ -110,11 +117,11 @@ func TestShadowedNames(t *testing.T) {
 
 	// An administrator allows reverse zones for tenants, and a suffix for this one.
 	s.Must(http.MethodPost, "/v2/tlds", map[string]string{"name": "in-addr.arpa"}, nil)
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones",
+	tenant.want(http.StatusAccepted, http.MethodPost, "/v2/zones",
 		map[string]string{"name": "2.0.192.in-addr.arpa.", "email": "a@example.org"})
 	s.Must(http.MethodPost, "/v2/zones", map[string]string{"name": "co.uk.", "email": "a@example.org"}, nil,
 		"X-Auth-Sudo-Project-Id: "+tenant.project)
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones",
+	tenant.want(http.StatusAccepted, http.MethodPost, "/v2/zones",
 		map[string]string{"name": "www.co.uk.", "email": "a@example.org"})
 }
 
@@ -141,7 +148,7 @@ func TestForwardedNames(t *testing.T) {
 		t.Errorf("www.bank.example.com is %s", got)
 	}
 	s.Must(http.MethodPost, "/v2/tlds", map[string]string{"name": "tenants.example.net"}, nil)
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones",
+	tenant.want(http.StatusAccepted, http.MethodPost, "/v2/zones",
 		map[string]string{"name": "m.tenants.example.net.", "email": "a@example.org"})
 	tenant.refused("bank.example.com.", "Invalid TLD")
 }
@@ -153,20 +160,20 @@ func TestNeighbours(t *testing.T) {
 	victim := newSquatter(t, s, map[string]string{"name": "victim", "project": "victim", "role": "member"})
 	tenant := newSquatter(t, s, map[string]string{"name": "mallory", "project": "mallory", "role": "member"})
 	zone := func(name string) map[string]string { return map[string]string{"name": name, "email": "a@example.org"} }
-	victim.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("shop.example.org."))
+	victim.want(http.StatusAccepted, http.MethodPost, "/v2/zones", zone("shop.example.org."))
 	for name, status := range map[string]int{"www.shop.example.org.": 403, "example.org.": 403, "SHOP.example.org.": 409} {
 		tenant.want(status, http.MethodPost, "/v2/zones", zone(name))
 		tenant.want(status, http.MethodPost, "/v2/zones",
 			map[string]any{"name": name, "type": "SECONDARY", "masters": []string{"203.0.113.1"}})
 	}
 	var bait struct{ ID string }
-	if err := json.Unmarshal(tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("bait.example.net.")).Body,
-		&bait); err != nil {
+	r := tenant.want(http.StatusAccepted, http.MethodPost, "/v2/zones", zone("bait.example.net."))
+	if err := json.Unmarshal(r.Body, &bait); err != nil {
 		t.Fatal(err)
 	}
-	tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones", zone("www.bait.example.net."))
+	tenant.want(http.StatusAccepted, http.MethodPost, "/v2/zones", zone("www.bait.example.net."))
 	var offer struct{ ID, Key string }
-	r := tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones/"+bait.ID+"/tasks/transfer_requests", nil)
+	r = tenant.want(http.StatusCreated, http.MethodPost, "/v2/zones/"+bait.ID+"/tasks/transfer_requests", nil)
 	if err := json.Unmarshal(r.Body, &offer); err != nil {
 		t.Fatal(err)
 	}

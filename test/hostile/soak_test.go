@@ -5,9 +5,9 @@ package hostile
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -15,12 +15,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sys/unix"
 
 	"github.com/nameplane/nameplane/internal/lab"
 	"github.com/nameplane/nameplane/test/server"
@@ -29,24 +27,34 @@ import (
 var (
 	soakTime = flag.Duration("soak", 30*time.Second, "how long TestSoak attacks")
 	soakP99  = flag.Duration("p99", 0, "99th percentile of changes at which TestSoak fails; 0: never")
+	eachTime = flag.Duration("each", 300*time.Millisecond, "how long TestBesideEach runs each attack")
+	eachP50  = flag.Duration("p50", 0, "median of changes at which TestBesideEach fails; 0: never")
 )
 
-// TestSoak runs all attacks at once, under the limits of the unit, while another tenant works. Then it kills the
-// server. Every acknowledged change of the other tenant is read back. `make bench-hostile` runs it for ten minutes, and
-// checks the time of the changes.
-func TestSoak(t *testing.T) {
-	in := unit(t)
+// everyAttack starts a server under the limits of the unit, and returns it with all attacks.
+func everyAttack(t *testing.T) (*besieged, installation, map[string]func(int)) {
+	t.Helper()
+	in := everyListener(t)
 	in.config += fmt.Sprintf("explain: {lab: %q}\n", startLab(t)) // scans must not leave this machine
 	b := besiege(t, in)
-	names := b.workNames(4, 50)
-	stop := make(chan struct{})
-	var attacks sync.WaitGroup
-	for name, attack := range b.attacks() {
-		attacks.Go(func() {
+	all := b.attacks()
+	maps.Copy(all, b.apiAttacks())
+	maps.Copy(all, b.answerAttacks())
+	lowerPriority(t)
+	return b, in, all
+}
+
+// start repeats attacks, each in its own goroutine, until stop is called. An attack that does not return once is an
+// error.
+func (b *besieged) start(t *testing.T, attacks map[string]func(int)) (stop func()) {
+	ended := make(chan struct{})
+	var running sync.WaitGroup
+	for name, attack := range attacks {
+		running.Go(func() {
 			n := 0
 			for ; ; n++ {
 				select {
-				case <-stop:
+				case <-ended:
 					if t.Logf("%s: %d times", name, n); n == 0 {
 						t.Errorf("%s: the attack never returned", name)
 					}
@@ -59,9 +67,49 @@ func TestSoak(t *testing.T) {
 			}
 		})
 	}
-	took, lost := b.work(time.Now().Add(*soakTime), names)
-	close(stop)
-	attacks.Wait()
+	return func() {
+		close(ended)
+		running.Wait()
+	}
+}
+
+// TestBesideEach runs one attack after the other, with eight workers, while another tenant makes changes. It logs how
+// long the changes took beside each attack. `make bench-hostile` also checks the median.
+func TestBesideEach(t *testing.T) {
+	b, _, attacks := everyAttack(t)
+	names := b.workNames(1, 50)
+	table := "| attack | changes | p50 | p99 |\n|---|---|---|---|\n"
+	for _, name := range slices.Sorted(maps.Keys(attacks)) {
+		const workers = 8
+		var next atomic.Int64
+		all := map[string]func(int){}
+		for w := range workers {
+			all[fmt.Sprintf("%s, worker %d", name, w)] = func(int) { attacks[name](int(next.Add(1))) }
+		}
+		stop := b.start(t, all)
+		took, lost := b.work(*eachTime, names)
+		stop()
+		if b.Ended() || lost > 0 || len(took) == 0 {
+			t.Fatalf("%s: %d changes, %d lost, the server has ended: %v", name, len(took), lost, b.Ended())
+		}
+		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		table += fmt.Sprintf("| %s | %d | %.1f ms | %.1f ms |\n", name, len(took), p50.Seconds()*1000, p99.Seconds()*1000)
+		if *eachP50 > 0 && p50 >= *eachP50 {
+			t.Errorf("%s: half of the changes take %v or longer; the limit is %v", name, p50, *eachP50)
+		}
+	}
+	t.Log("\n" + table)
+}
+
+// TestSoak runs all attacks at once, under the limits of the unit, while another tenant works. Then it kills the
+// server. Every acknowledged change of the other tenant is read back. `make bench-hostile` runs it for ten minutes, and
+// checks the time of the changes.
+func TestSoak(t *testing.T) {
+	b, in, attacks := everyAttack(t)
+	names := b.workNames(4, 50)
+	stop := b.start(t, attacks)
+	took, lost := b.work(*soakTime, names)
+	stop()
 	if n := b.group.kills(t); n > 0 || b.Ended() {
 		t.Fatalf("the server was killed (%d processes because of the memory limit)", n)
 	}
@@ -69,9 +117,9 @@ func TestSoak(t *testing.T) {
 	b.Restart() // kill -9
 	for _, list := range names {
 		for _, w := range list {
-			if got := b.text(w.name); got != w.value {
+			if got := text(b.DNS[0], w.Name); got != w.Value {
 				lost++
-				t.Errorf("after kill -9, %s is %s, and %s was acknowledged", w.name, got, w.value)
+				t.Errorf("after kill -9, %s is %s, and %s was acknowledged", w.Name, got, w.Value)
 			}
 		}
 	}
@@ -103,80 +151,31 @@ func startLab(t *testing.T) string {
 	return filepath.Join(dir, "lab")
 }
 
-// worked is a record set that one worker of the victim changes: its path and the last acknowledged value.
-type worked struct{ name, path, value string }
-
 // workNames creates a fixed number of record sets for each worker, so that no quota ends the work.
 func (b *besieged) workNames(workers, each int) [][]worked {
 	b.t.Helper()
 	all := make([][]worked, workers)
 	for i := range all {
 		for n := range each {
-			w := worked{name: fmt.Sprintf("w%d-%d.victim.example.org.", i, n), value: "new"}
+			w := worked{Name: fmt.Sprintf("w%d-%d.victim.example.org.", i, n), Value: "new"}
 			var set struct{ ID string }
 			b.must(b.victim, b.zone+"/recordsets",
-				map[string]any{"name": w.name, "type": "TXT", "records": []string{`"new"`}}, &set)
-			w.path = b.zone + "/recordsets/" + set.ID
+				map[string]any{"name": w.Name, "type": "TXT", "records": []string{`"new"`}}, &set)
+			w.Path = b.zone + "/recordsets/" + set.ID
 			all[i] = append(all[i], w)
 		}
 	}
 	return all
 }
 
-// text returns the served TXT record of a name, or the reason why there is none.
-func (b *besieged) text(name string) string {
-	a, err := server.Ask(b.DNS[0], name, dns.TypeTXT)
-	if err != nil || len(a.Answer) != 1 {
-		return fmt.Sprint(a, err)
-	}
-	return strings.Join(a.Answer[0].(*dns.TXT).Txt, "")
-}
-
-// work makes changes as the victim until the end. It returns how long each took, sorted, and how many acknowledged
-// changes were not served.
-func (b *besieged) work(end time.Time, names [][]worked) (took []time.Duration, lost int) {
-	var mu sync.Mutex // guards took and lost
-	var all sync.WaitGroup
-	for _, list := range names {
-		all.Go(func() {
-			tick := time.NewTicker(50 * time.Millisecond)
-			defer tick.Stop()
-			for i := 0; time.Now().Before(end) && !b.Ended(); i++ {
-				<-tick.C
-				w := &list[i%len(list)]
-				value := fmt.Sprintf("change %d", i)
-				start := time.Now()
-				r, err := b.Call(http.MethodPut, w.path, map[string]any{"records": []string{`"` + value + `"`}},
-					"X-Auth-Token: "+b.victim)
-				spent := time.Since(start)
-				if err != nil || !r.OK() {
-					b.t.Errorf("change %d of %s: %d %s %v", i, w.name, r.Status, r.Body, err)
-					return
-				}
-				w.value = value
-				got := b.text(w.name)
-				mu.Lock()
-				if took = append(took, spent); got != value {
-					lost++
-					b.t.Errorf("change %d of %s is acknowledged, and the answer is %s", i, w.name, got)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	slices.Sort(took)
-	return took, lost
-}
-
 // attacks returns all attacks that a hostile tenant can repeat. Each is called with the number of the attempt.
 func (b *besieged) attacks() map[string]func(int) {
 	masters := tenants{b.Server, b.t}
 	endlessly, silently := newMaster(b.t, "127.0.0.2", endless), newMaster(b.t, "127.0.0.3", silent)
-	var copies []string
+	var copies, stalled []string
 	for i := range 16 {
-		copies = append(copies, masters.secondary(b.project, fmt.Sprintf("endless%d.example.", i), endlessly),
-			masters.secondary(b.project, fmt.Sprintf("silent%d.example.", i), silently))
+		copies = append(copies, masters.secondary(b.project, fmt.Sprintf("endless%d.example.", i), endlessly))
+		stalled = append(stalled, masters.secondary(b.project, fmt.Sprintf("silent%d.example.", i), silently))
 	}
 	file := zoneFile("large.example.org.", fullImport)
 	text := strings.TrimSpace(strings.Repeat(`"`+strings.Repeat("x", 250)+`" `, 250))
@@ -193,8 +192,12 @@ func (b *besieged) attacks() map[string]func(int) {
 	update, replay := b.updaters()
 	session := b.sessions()
 	return map[string]func(int){
-		"transfer": func(n int) {
+		"endless transfers": func(n int) {
 			_, _ = b.Call(http.MethodPost, copies[n%len(copies)]+"/tasks/xfr", nil, "X-Auth-All-Projects: true")
+			time.Sleep(10 * time.Millisecond)
+		},
+		"stalled transfers": func(n int) {
+			_, _ = b.Call(http.MethodPost, stalled[n%len(stalled)]+"/tasks/xfr", nil, "X-Auth-All-Projects: true")
 			time.Sleep(10 * time.Millisecond)
 		},
 		"import": func(int) { b.send(b.hostile, "text/dns", bytes.NewReader(file)) },
@@ -214,7 +217,13 @@ func (b *besieged) attacks() map[string]func(int) {
 		"zone transfer requests": func(int) {
 			b.attack(http.MethodPost, target+"/tasks/transfer_requests", map[string]any{})
 		},
-		"lists":                   func(int) { b.attack(http.MethodGet, "/v2/recordsets?data=*1*&limit=1000", nil) },
+		"lists, sixteen at a time": func(int) {
+			var all sync.WaitGroup
+			for range 16 {
+				all.Go(func() { b.attack(http.MethodGet, "/v2/recordsets?data=*1*&limit=1000", nil) })
+			}
+			all.Wait()
+		},
 		"lists that are not read": b.unreadLists(),
 		"updates":                 update,
 		"replayed updates":        replay,
@@ -231,13 +240,6 @@ func (b *besieged) attacks() map[string]func(int) {
 			_, _ = server.Ask(b.DNS[0], fmt.Sprintf("x%d.large.example.org", n), dns.TypeA)
 		},
 	}
-}
-
-func (b *besieged) hostileZone(name string) string {
-	b.t.Helper()
-	var z struct{ ID string }
-	b.must(b.hostile, "/v2/zones", map[string]any{"name": name, "email": "a@example.org"}, &z)
-	return "/v2/zones/" + z.ID
 }
 
 // attack makes a request as the hostile tenant and ignores the result.
@@ -296,6 +298,7 @@ func (b *besieged) sessions() func(int) {
 // unreadLists returns an attack that requests large lists and does not read them. It holds sixty connections.
 func (b *besieged) unreadLists() func(int) {
 	const most = 60
+	var mu sync.Mutex // guards open
 	var open []net.Conn
 	b.t.Cleanup(func() {
 		for _, conn := range open {
@@ -303,21 +306,19 @@ func (b *besieged) unreadLists() func(int) {
 		}
 	})
 	addr := strings.TrimPrefix(b.HTTP, "http://")
-	dialer := net.Dialer{Timeout: server.Patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
-		return errors.Join(c.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4096)
-		}), err)
-	}}
+	dialer := smallReader("")
 	return func(int) {
-		if len(open) == most {
-			open[0].Close()
-			open = open[1:]
-		}
 		conn, err := dialer.Dial("tcp", addr)
 		if err != nil {
 			return
 		}
+		mu.Lock()
+		if len(open) == most {
+			open[0].Close()
+			open = open[1:]
+		}
 		open = append(open, conn)
+		mu.Unlock()
 		request := "GET /v2/recordsets?limit=1000 HTTP/1.1\r\nHost: " + addr + "\r\nX-Auth-Token: " + b.hostile + "\r\n\r\n"
 		_, _ = conn.Write([]byte(strings.Repeat(request, 8)))
 		time.Sleep(20 * time.Millisecond)

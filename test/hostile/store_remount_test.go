@@ -17,8 +17,8 @@ import (
 // and serve DNS. When the disk was mounted again, no acknowledged change is missing and changes are accepted.
 //
 // The disk is ext4 in a file, and the option abort makes it read-only like an error of the disk does. A plain remount
-// is refused (EBUSY) while the store is open for writing. After abort, ext4 must be unmounted before it can be
-// written again, so the server stops in between.
+// is refused (EBUSY) while the store is open for writing, and Linux 6.18 still writes to a mounted device after
+// blockdev --setro. After abort, ext4 must be unmounted before it can be written again, so the server stops in between.
 func TestReadOnlyRemount(t *testing.T) {
 	need.OrFail(t, need.Programs{"mkfs.ext4": "e2fsprogs", "losetup": "mount"})
 	device := loopDevice(t)

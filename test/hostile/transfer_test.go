@@ -154,6 +154,14 @@ type copied struct {
 	Copy   struct{ Problem string }
 }
 
+// project creates a project and returns its id.
+func (s tenants) project(name string) string {
+	s.t.Helper()
+	var p struct{ Project struct{ ID string } }
+	s.Must(http.MethodPost, "/access/v1/projects", map[string]string{"name": name}, &p)
+	return p.Project.ID
+}
+
 func (s tenants) read(path string) (z copied) {
 	s.t.Helper()
 	s.Must(http.MethodGet, path, nil, &z, "X-Auth-All-Projects: true")
@@ -170,9 +178,9 @@ func (s tenants) arrives(path string, serial uint32) {
 	})
 }
 
-// memory fails the test when the server has ever had more memory than most. It also ends the server, so that the test
+// memory fails the test if the peak memory of the server is above a limit. Then it kills the server, so that the test
 // does not use up the memory of the machine.
-func (s tenants) memory(most int) {
+func (s tenants) memory(limit int) {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
 	if err != nil {
@@ -183,9 +191,9 @@ func (s tenants) memory(most int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if kb<<10 > most {
+	if kb<<10 > limit {
 		s.End(syscall.SIGKILL)
-		s.t.Fatalf("the server used %d MiB, more than %d MiB", kb>>10, most>>20)
+		s.t.Fatalf("the server used %d MiB, more than %d MiB", kb>>10, limit>>20)
 	}
 }
 
@@ -193,11 +201,12 @@ func (s tenants) memory(most int) {
 // the quota while it is read, memory must stay small, and the zone of another tenant must be transferred.
 func TestEndlessTransfers(t *testing.T) {
 	s := tenants{server.Start(t, server.Options{}), t}
-	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": 50000}`, nil, "X-Auth-All-Projects: true")
+	attacker := s.project("attacker")
+	s.Must(http.MethodPatch, "/v2/quotas/"+attacker, `{"zone_records": 50000}`, nil, "X-Auth-All-Projects: true")
 	bad, good := newMaster(t, "127.0.0.2", endless), newMaster(t, "127.0.0.3", whole)
 	var zones []string
 	for i := range 16 {
-		zones = append(zones, s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad))
+		zones = append(zones, s.secondary(attacker, fmt.Sprintf("bad%d.test.", i), bad))
 	}
 	s.arrives(s.secondary("victim", "good.test.", good), 1)
 	for _, path := range zones {
@@ -212,12 +221,13 @@ func TestEndlessTransfers(t *testing.T) {
 func TestEndlessTransfersWithoutQuota(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "200MiB")
 	s := tenants{server.Start(t, server.Options{}), t}
-	s.Must(http.MethodPatch, "/v2/quotas/attacker", `{"zone_records": -1, "zone_recordsets": -1}`, nil,
+	attacker := s.project("attacker")
+	s.Must(http.MethodPatch, "/v2/quotas/"+attacker, `{"zone_records": -1, "zone_recordsets": -1}`, nil,
 		"X-Auth-All-Projects: true")
 	bad := newMaster(t, "127.0.0.2", endless)
 	var zones []string
 	for i := range 16 {
-		zones = append(zones, s.secondary("attacker", fmt.Sprintf("bad%d.test.", i), bad))
+		zones = append(zones, s.secondary(attacker, fmt.Sprintf("bad%d.test.", i), bad))
 	}
 	for _, path := range zones {
 		server.Eventually(t, "an endless transfer is given up because of the memory", func() bool {

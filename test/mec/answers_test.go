@@ -147,6 +147,6 @@ func TestMostSpecific(t *testing.T) {
 
 	s.want(200, "POST "+records+"?zone=.", record("192.0.2.1"))
 	admin := "X-Auth-Token: " + s.Token
-	s.want(201, "POST "+s.HTTP+"/v2/zones", `{"name":"example.com.","email":"a@example.com"}`, admin)
+	s.want(202, "POST "+s.HTTP+"/v2/zones", `{"name":"example.com.","email":"a@example.com"}`, admin)
 	s.says("www.example.com A", "NXDOMAIN")
 }

@@ -1,5 +1,5 @@
 // Package pages reads the code blocks of Markdown pages and runs their shell blocks, for the suites that keep the
-// documentation true.
+// documentation true. Start with Blocks and Run.
 package pages
 
 import (

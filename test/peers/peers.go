@@ -29,6 +29,7 @@ type Zone struct {
 
 // Options configure a server. Not every Program supports all of them.
 type Options struct {
+	Port   int    // to serve; a free port if 0
 	Core   string // CPU list for taskset, such as "0"; empty leaves the scheduler free
 	Update bool   // accept dynamic updates from loopback (BIND only)
 
@@ -41,6 +42,15 @@ type Options struct {
 	Primary string // address from which secondaries transfer their zones
 	Notify  string // address that BIND notifies of changes, and that may transfer them
 	Key     Key    // TSIG key of these messages; the zero Key for none
+	TLS     TLS    // transfers over TLS (BIND, and NSD as a secondary); the zero TLS for none
+}
+
+// TLS has the files for transfers over TLS.
+type TLS struct {
+	CA        string // CAs of the other server
+	Name      string // name in the certificate of the other server
+	Cert, Key string // own certificate; none if empty
+	Protocols string // versions of TLS that BIND may use; all if empty
 }
 
 // Program is a server that can be started any number of times.
@@ -70,6 +80,7 @@ type Server struct {
 	*server.Process
 	Addr string // host:port of UDP and TCP
 	HTTP string // URL of the management API, or empty
+	TLS  string // host:port of TLS; only of BIND with a certificate
 	Dir  string // its temporary folder
 
 	program Program
@@ -130,9 +141,11 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	port, err := server.FreePort()
-	if err != nil {
-		return nil, err
+	port := opts.Port
+	if port == 0 {
+		if port, err = server.FreePort(); err != nil {
+			return nil, err
+		}
 	}
 	httpPort, err := server.FreePort()
 	if err != nil {
@@ -146,6 +159,9 @@ func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Se
 		opts:    opts,
 	}
 	httpAddr := net.JoinHostPort("127.0.0.1", strconv.Itoa(httpPort))
+	if opts.TLS.Cert != "" {
+		s.TLS = httpAddr
+	}
 	args, err := p.configure(site{dir: dir, port: port, http: httpAddr, zones: zones, opts: opts})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

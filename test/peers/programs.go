@@ -95,6 +95,13 @@ func configureBIND(s site) ([]string, error) {
 		host, port, _ := strings.Cut(s.opts.Notify, ":")
 		notify = fmt.Sprintf("notify explicit; notify-delay 0; also-notify { %s port %s%s; }", host, port, key)
 	}
+	transfer := fmt.Sprintf("allow-transfer { %s; };", allow)
+	if t := s.opts.TLS; t.CA != "" {
+		_, port, _ := strings.Cut(s.http, ":")
+		b.WriteString(t.bind())
+		transfer = fmt.Sprintf("listen-on port %s tls transfers { 127.0.0.1; };\n"+
+			"\tallow-transfer port %[1]s transport tls { %s; };", port, allow)
+	}
 	fmt.Fprintf(&b, `options {
 	directory %q;
 	pid-file none;
@@ -103,7 +110,7 @@ func configureBIND(s site) ([]string, error) {
 	listen-on port %d { 127.0.0.1; };
 	listen-on-v6 { none; };
 	recursion no;
-	allow-transfer { %s; };
+	%s
 	minimal-responses yes;
 	zero-no-soa-ttl no;
 	empty-zones-enable no;
@@ -111,7 +118,7 @@ func configureBIND(s site) ([]string, error) {
 	%s;
 };
 controls { };
-`, s.dir, filepath.Join(s.dir, "session.key"), s.dir, s.port, allow, notify)
+`, s.dir, filepath.Join(s.dir, "session.key"), s.dir, s.port, transfer, notify)
 	for _, z := range s.zones {
 		file, update := z.File, ""
 		if s.opts.Update {

@@ -33,6 +33,10 @@ func secondaryBIND(s site) ([]string, error) {
 		fmt.Fprintf(&b, "key %q { algorithm hmac-sha256; secret %q; };\n", k.Name, k.Secret)
 		key = fmt.Sprintf(" key %q", k.Name)
 	}
+	if t := s.opts.TLS; t.CA != "" {
+		b.WriteString(t.bind())
+		key += " tls transfers"
+	}
 	fmt.Fprintf(&b, `options {
 	directory %q;
 	pid-file none;
@@ -53,6 +57,21 @@ controls { };
 	}
 	conf, err := write(s.dir, "named.conf", b.String())
 	return []string{"-g", "-c", conf}, err
+}
+
+// bind returns the tls block with the name transfers of named.conf.
+func (t TLS) bind() string {
+	text := fmt.Sprintf("tls transfers { ca-file %q;", t.CA)
+	if t.Name != "" {
+		text += fmt.Sprintf(" remote-hostname %q;", t.Name)
+	}
+	if t.Cert != "" {
+		text += fmt.Sprintf(" cert-file %q; key-file %q;", t.Cert, t.Key)
+	}
+	if t.Protocols != "" {
+		text += " protocols { " + t.Protocols + "; };"
+	}
+	return text + " };\n"
 }
 
 func secondaryKnot(s site) ([]string, error) {
@@ -108,9 +127,18 @@ remote-control:
 		fmt.Fprintf(&b, "key:\n    name: %q\n    algorithm: hmac-sha256\n    secret: %q\n", k.Name, k.Secret)
 		key = k.Name
 	}
+	auth := ""
+	if t := s.opts.TLS; t.CA != "" {
+		auth = " transfers"
+		fmt.Fprintf(&b, "server:\n    tls-cert-bundle: %q\ntls-auth:\n    name: transfers\n    auth-domain-name: %q\n",
+			t.CA, t.Name)
+		if t.Cert != "" {
+			fmt.Fprintf(&b, "    client-cert: %q\n    client-key: %q\n", t.Cert, t.Key)
+		}
+	}
 	for _, z := range s.zones {
-		fmt.Fprintf(&b, "zone:\n    name: %q\n    request-xfr: %s %s\n    allow-notify: 127.0.0.1 %s\n", z.Name,
-			strings.Replace(s.opts.Primary, ":", "@", 1), key, key)
+		fmt.Fprintf(&b, "zone:\n    name: %q\n    request-xfr: %s %s%s\n    allow-notify: 127.0.0.1 %s\n", z.Name,
+			strings.Replace(s.opts.Primary, ":", "@", 1), key, auth, key)
 	}
 	conf, err := write(s.dir, "nsd.conf", b.String())
 	return []string{"-d", "-c", conf}, err

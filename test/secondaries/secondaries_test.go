@@ -65,6 +65,15 @@ func follow(t *testing.T, k peers.Key) {
 		}
 	}
 	s.eventually("an ACTIVE zone", func() bool { return s.zone(apex)["status"] == "ACTIVE" })
+	sets := "/v2/zones/" + s.zoneIDs[apex] + "/recordsets"
+	set := s.call("POST", sets, map[string]any{"name": "new." + apex, "type": "A", "records": []string{"192.0.2.99"}}, 202)
+	s.eventually("an ACTIVE record set",
+		func() bool { return s.call("GET", sets+"/"+set["id"].(string), nil, 200)["status"] == "ACTIVE" })
+	for _, f := range fleet {
+		if got := answers(f.Addr, "new."+apex, dns.TypeA); got != "192.0.2.99" {
+			t.Errorf("%s answers %s for an ACTIVE record set", f.Name, got)
+		}
+	}
 	t.Logf("%v times a secondary was in sync, after %.3f s on average", s.Metric("nameplane_secondary_sync_seconds_count"),
 		s.Metric("nameplane_secondary_sync_seconds_sum")/s.Metric("nameplane_secondary_sync_seconds_count"))
 	if n := s.Metric(`nameplane_transfers_total{kind="axfr",result="done"}`); n != axfrs {
@@ -125,4 +134,40 @@ func TestSecondariesHaveTheSame(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDeletion deletes a record set while a secondary is down. The set is PENDING until the secondary has the deletion,
+// also after a restart.
+func TestDeletion(t *testing.T) {
+	port, err := server.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, fmt.Sprintf("  secondaries: [{address: '127.0.0.1:%d'}]\n", port))
+	s.createZone(apex)
+	sets := "/v2/zones/" + s.zoneIDs[apex] + "/recordsets"
+	set := s.call("POST", sets, map[string]any{"name": "www." + apex, "type": "A", "records": []string{"192.0.2.1"}}, 202)
+	one := sets + "/" + set["id"].(string)
+	s.call("DELETE", one, nil, 202)
+	pending := func(when string) {
+		t.Helper()
+		if got := s.call("GET", one, nil, 200); got["status"] != "PENDING" || got["action"] != "DELETE" {
+			t.Errorf("%s: %v %v, want PENDING DELETE", when, got["status"], got["action"])
+		}
+	}
+	pending("at once")
+	s.restart()
+	s.eventually("the secondary counts as down", func() bool {
+		return s.call("GET", "/v2/zones/"+s.zoneIDs[apex], nil, 200)["status"] == "PENDING"
+	})
+	pending("after a restart")
+	for _, p := range peers.Secondaries() {
+		if p.Name == "BIND" {
+			peers.Start(t, p, []peers.Zone{{Name: apex}}, peers.Options{Primary: s.DNS[0], Port: port})
+		}
+	}
+	s.eventually("the deleted set is gone", func() bool {
+		r, err := s.Call("GET", one, nil, "X-Auth-All-Projects: true")
+		return err == nil && r.Status == 404
+	})
 }

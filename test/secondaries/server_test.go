@@ -79,7 +79,7 @@ func (s *node) call(method, path string, body any, want int) map[string]any {
 
 func (s *node) createZone(name string) {
 	s.t.Helper()
-	z := s.call("POST", "/v2/zones", map[string]any{"name": name, "email": "admin@example.org", "ttl": 300}, 201)
+	z := s.call("POST", "/v2/zones", map[string]any{"name": name, "email": "admin@example.org", "ttl": 300}, 202)
 	s.zoneIDs[name] = z["id"].(string)
 }
 

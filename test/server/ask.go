@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -43,11 +44,20 @@ func ListenBoth() (net.Listener, net.PacketConn, error) {
 
 // FreePort returns a loopback port that is free for UDP and TCP. Another program may bind it before the caller does.
 func FreePort() (int, error) {
-	l, conn, err := ListenBoth()
-	if err != nil {
-		return 0, err
+	for {
+		l, conn, err := ListenBoth()
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		conn.Close()
+		// Some servers bind a port that another one has (SO_REUSEPORT), and then each gets half of the queries.
+		if _, taken := ports.LoadOrStore(port, true); !taken {
+			return port, nil
+		}
 	}
-	defer l.Close()
-	defer conn.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
+
+// ports are the ports that FreePort has returned.
+var ports sync.Map

@@ -30,10 +30,15 @@ type Options struct {
 
 // Addresses are the addresses of the listeners, as the server writes them into its data directory.
 type Addresses struct {
-	DNS  []string
-	HTTP string // URLs
-	Apps string
-	MEP  string
+	DNS   []string
+	TLS   []string
+	HTTPS []string // URLs
+	QUIC  []string
+	HTTP  string // URLs
+	Apps  string
+	MEP   string
+
+	ExternalDNS string
 }
 
 // Server is a nameplane that serves a data directory.

@@ -11,20 +11,21 @@ import (
 // but it must know the key. It must not know a key that is not in the document.
 func TestKeys(t *testing.T) {
 	k := newSession(t)
-	zone := map[string]string{"zone_id": str(k.send(201, "createZone", call{example: "short"}), "id")}
-	set := k.send(201, "createRecordSet", call{params: zone, example: "a"})
+	zone := map[string]string{"zone_id": str(k.send(202, "createZone", call{example: "short"}), "id")}
+	set := k.send(202, "createRecordSet", call{params: zone, example: "a"})
 	params := map[string]map[string]string{
 		"updateRecordSet":       {"zone_id": zone["zone_id"], "recordset_id": str(set, "id")},
 		"updateTransferRequest": id(k.send(201, "createTransferRequest", call{params: zone, example: "any"})),
 		"updateBlacklist":       id(k.send(201, "createBlacklist", call{example: "pattern"})),
 		"updateTSIGKey":         id(k.send(201, "createTSIGKey", call{example: "key"})),
 		"updateTLD":             id(k.send(201, "createTLD", call{example: "org"})),
+		"updatePool":            id(k.send(201, "createPool", call{example: "pool"})),
 	}
 	own := str(k.send(200, "showZone", call{params: zone}), "project_id")
 	params["updateQuotas"] = map[string]string{"project_id": own}
 	tried := 0
 	for name, op := range k.ops {
-		if op.RequestBody == nil || name == "login" || edge(op) { // these APIs ignore unknown keys
+		if op.RequestBody == nil || name == "login" || ignoresKeys(op) {
 			continue
 		}
 		where := params[name]
@@ -48,9 +49,10 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// edge reports whether an operation is for edge applications or platforms.
-func edge(op operation) bool {
-	return slices.Contains([]string{"mp1", "mm5", "edgegallery", "servermgmt"}, op.Tags[0])
+// ignoresKeys reports whether an operation is of an API that ignores unknown keys: for edge applications and platforms,
+// for external-dns, and for clients of PowerDNS.
+func ignoresKeys(op operation) bool {
+	return slices.Contains([]string{"mp1", "mm5", "edgegallery", "servermgmt", "externaldns", "powerdns"}, op.Tags[0])
 }
 
 func (k *session) sendKey(op operation, params map[string]string, key string) string {

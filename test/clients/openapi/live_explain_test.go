@@ -15,6 +15,7 @@ func (k *session) explain() {
 	first := scan("domain")
 	scan("name")
 	scan("caches")
+	scan("service")
 	k.send(403, "startScan", call{as: reader, example: "domain"})
 	k.send(400, "startScan", call{example: "domain", bad: true, change: func(b map[string]any) { b["kind"] = "other" }})
 	k.send(400, "startScan", call{example: "domain", change: func(b map[string]any) { b["target"] = "a..b" }})

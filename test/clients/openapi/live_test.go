@@ -50,7 +50,10 @@ func TestLive(t *testing.T) {
 	k.edgeGallery()
 	k.serverManagement()
 	k.explain()
+	k.externalDNS()
+	k.powerDNS()
 	k.refusals(zone)
+	k.strange()
 	k.guesses()
 	k.leave(zone)
 	for name, op := range k.ops {
@@ -77,9 +80,11 @@ func TestLive(t *testing.T) {
 }
 
 func (k *session) operation() {
-	for _, name := range []string{"listVersions", "healthz", "readyz", "openapi", "showIdentityVersion"} {
+	for _, name := range []string{"healthz", "readyz", "openapi", "showIdentityVersion"} {
 		k.send(200, name, call{as: "nobody"})
 	}
+	k.send(300, "listServices", call{as: "nobody"})
+	k.send(200, "listVersions", call{as: "nobody"})
 	tag := ""
 	k.send(200, "openapi", call{check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
 	k.send(304, "openapi", call{headers: map[string]string{"If-None-Match": tag}})
@@ -135,6 +140,13 @@ func (k *session) logins(token map[string]any) {
 	}})
 	k.send(400, "login", call{as: "nobody", bad: true, example: "token",
 		change: func(b map[string]any) { delete(b, "auth") }})
+	k.send(401, "login", call{as: "nobody", example: "password", change: func(b map[string]any) {
+		b["auth"].(map[string]any)["scope"] = map[string]any{"system": map[string]any{"all": true}}
+	}})
+	k.send(201, "login", call{as: "nobody", example: "token", change: func(b map[string]any) {
+		part(b, "token")["id"] = k.Admin
+		b["auth"].(map[string]any)["scope"] = map[string]any{"system": map[string]any{"all": true}}
+	}})
 	k.send(201, "login", call{as: "nobody", example: "password", check: note})
 	subject := map[string]string{"X-Subject-Token": session}
 	k.send(200, "listZones", call{as: session})
@@ -150,8 +162,8 @@ func (k *session) logins(token map[string]any) {
 
 // zones creates, changes and lists zones, and returns the path parameters of one.
 func (k *session) zones() map[string]string {
-	z := k.send(201, "createZone", call{example: "short"})
-	k.send(201, "createZone", call{example: "long"})
+	z := k.send(202, "createZone", call{example: "short"})
+	k.send(202, "createZone", call{example: "long"})
 	k.send(409, "createZone", call{example: "short"})
 	second := k.send(202, "createZone", call{example: "secondary"})
 	k.send(202, "transferZone", call{params: map[string]string{"zone_id": str(second, "id")}})
@@ -160,9 +172,9 @@ func (k *session) zones() map[string]string {
 	tag := ""
 	k.send(200, "showZone", call{params: zone, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
 	k.send(304, "showZone", call{params: zone, headers: map[string]string{"If-None-Match": tag}})
-	k.send(200, "updateZone", call{params: zone, example: "email", headers: map[string]string{"If-Match": tag}})
+	k.send(202, "updateZone", call{params: zone, example: "email", headers: map[string]string{"If-Match": tag}})
 	k.send(412, "updateZone", call{params: zone, example: "description", headers: map[string]string{"If-Match": tag}})
-	k.send(200, "updateZone", call{params: zone, example: "description"})
+	k.send(202, "updateZone", call{params: zone, example: "description"})
 	k.send(200, "listNameservers", call{params: zone})
 	k.send(200, "listZones", call{query: "?limit=1&sort_key=name&sort_dir=desc"})
 	k.send(200, "listZones", call{query: "?limit=max&marker=" + zone["zone_id"]})
@@ -177,7 +189,7 @@ func (k *session) zones() map[string]string {
 func (k *session) recordSets(zone map[string]string) {
 	var sets []map[string]any
 	for _, example := range []string{"a", "mx", "txt", "unknown"} {
-		sets = append(sets, k.send(201, "createRecordSet", call{params: zone, example: example}))
+		sets = append(sets, k.send(202, "createRecordSet", call{params: zone, example: example}))
 	}
 	k.send(409, "createRecordSet", call{params: zone, example: "a"})
 	k.send(400, "createRecordSet", call{params: zone, example: "a",
@@ -187,9 +199,9 @@ func (k *session) recordSets(zone map[string]string) {
 	k.send(200, "showRecordSet", call{params: www, check: func(r *http.Response) { tag = r.Header.Get("ETag") }})
 	k.send(304, "showRecordSet", call{params: www, headers: map[string]string{"If-None-Match": tag}})
 	k.send(301, "findRecordSet", call{params: www})
-	k.send(200, "updateRecordSet", call{params: www, example: "records"})
+	k.send(202, "updateRecordSet", call{params: www, example: "records"})
 	k.send(412, "updateRecordSet", call{params: www, example: "ttl", headers: map[string]string{"If-Match": tag}})
-	k.send(200, "updateRecordSet", call{params: www, example: "ttl"})
+	k.send(202, "updateRecordSet", call{params: www, example: "ttl"})
 	k.send(200, "listRecordSets", call{params: zone, query: "?sort_key=records&limit=2"})
 	k.send(200, "listRecordSets", call{params: zone, query: "?name=www.example.org.&type=A&status=ACTIVE&data=192.*"})
 	k.send(200, "listAllRecordSets", call{query: "?description=mail&ttl=60"})
@@ -222,7 +234,7 @@ func (k *session) history(zone map[string]string) {
 	}})
 	ttl := k.send(200, "showZone", call{params: zone})["ttl"].(float64)
 	for _, ttl := range []float64{ttl + 1, ttl} {
-		k.send(200, "updateZone", call{params: zone, example: "description",
+		k.send(202, "updateZone", call{params: zone, example: "description",
 			change: func(b map[string]any) { b["ttl"] = ttl }})
 	}
 	k.send(200, "listHistory", call{params: zone})
@@ -253,7 +265,7 @@ func (k *session) tasks(zone map[string]string) {
 	k.send(204, "deleteImport", call{params: id(file)})
 	imported := map[string]string{"zone_id": str(file, "zone_id")}
 	k.send(400, "transferZone", call{params: imported})
-	k.send(400, "movePool", call{params: imported})
+	k.send(400, "movePool", call{params: imported, example: "default"}) // the zone is in it
 	k.send(204, "abandonZone", call{params: imported})
 }
 
@@ -287,7 +299,7 @@ func (k *session) transfers(zone map[string]string, project string) {
 	request := k.send(201, "createTransferRequest", call{params: zone, example: "one"})
 	k.send(409, "createTransferRequest", call{params: zone, example: "one"})
 	k.send(200, "updateTransferRequest", call{params: id(request), example: "description"})
-	k.send(404, "showTransferRequest", call{params: id(request), as: other})
+	k.send(403, "showTransferRequest", call{params: id(request), as: other})
 	k.send(204, "deleteTransferRequest", call{params: id(request)})
 	request = k.send(201, "createTransferRequest", call{params: zone, example: "any"})
 	k.send(200, "showTransferRequest", call{params: id(request)})
@@ -300,7 +312,7 @@ func (k *session) transfers(zone map[string]string, project string) {
 	}})
 	accept := k.send(201, "createTransferAccept", call{as: other, example: "accept", change: take})
 	k.send(200, "showTransferAccept", call{as: other, params: id(accept)})
-	k.send(200, "listTransferAccepts", call{as: other})
+	k.send(200, "listTransferAccepts", call{headers: map[string]string{"X-Auth-All-Projects": "true"}})
 	k.send(404, "showZone", call{params: zone})
 	request = k.send(201, "createTransferRequest", call{as: other, params: zone})
 	k.send(201, "createTransferAccept", call{example: "accept", change: take})
@@ -336,6 +348,15 @@ func (k *session) service(zone map[string]string) {
 	k.send(204, "deleteQuotas", call{params: own})
 	pools := k.send(200, "listPools", call{query: "?name=default"})
 	k.send(200, "showPool", call{params: map[string]string{"id": str(pools, "pools", "0", "id")}})
+	k.send(400, "deletePool", call{params: map[string]string{"id": str(pools, "pools", "0", "id")}})
+	pool := map[string]string{"id": str(k.send(201, "createPool", call{example: "pool"}), "id")}
+	k.send(409, "createPool", call{example: "pool"})
+	k.send(202, "movePool", call{params: zone, example: "default",
+		change: func(b map[string]any) { b["pool_id"] = pool["id"] }})
+	k.send(400, "deletePool", call{params: pool})
+	k.send(202, "updatePool", call{params: pool, example: "description"})
+	k.send(202, "movePool", call{params: zone, example: "default"})
+	k.send(204, "deletePool", call{params: pool})
 	services := k.send(200, "listServiceStatuses", call{query: "?status=UP"})
 	k.send(200, "showServiceStatus", call{params: map[string]string{"id": str(services, "service_statuses", "0", "id")}})
 	k.send(200, "listFloatingIPs", call{})
@@ -351,6 +372,7 @@ func (k *session) refusals(zone map[string]string) {
 	k.send(403, "createZone", call{as: reader, example: "short"})
 	k.send(403, "listZones", call{as: reader, headers: map[string]string{"X-Auth-All-Projects": "true"}})
 	k.send(404, "showZone", call{})
+	k.send(406, "showZone", call{params: zone, headers: map[string]string{"Accept": "text/html"}})
 	k.send(400, "showZone", call{params: map[string]string{"zone_id": "nonsense"}, bad: true})
 	k.send(415, "updateZone", call{params: zone, example: "email", bad: true,
 		headers: map[string]string{"Content-Type": "text/plain"}})
@@ -371,6 +393,21 @@ func (k *session) refusals(zone map[string]string) {
 	}})
 }
 
+// strange sends a query that cannot be read, and a header that only an administrator may send, to every route without
+// parameters. The document must have each status of the replies.
+func (k *session) strange() {
+	reader, _ := k.Token(k.t, "strange", "admin", "reader")
+	for id, op := range k.ops {
+		needs := id == "showSession" || id == "searchPowerDNS" // parameters in the header or the query
+		events := strings.HasSuffix(op.path, "/events")        // the reply does not end
+		if op.method != http.MethodGet || strings.Contains(op.path, "{") || needs || events {
+			continue
+		}
+		k.send(anyStatus, id, call{query: "?a=%zz"})
+		k.send(anyStatus, id, call{as: reader, headers: map[string]string{"X-Auth-All-Projects": "true"}})
+	}
+}
+
 // guesses sends wrong passwords until the server throttles the login.
 func (k *session) guesses() {
 	for range 100 {
@@ -379,7 +416,7 @@ func (k *session) guesses() {
 			return
 		}
 	}
-	k.t.Error("a hundred wrong passwords, and none was told to wait")
+	k.t.Error("a hundred wrong passwords, and no reply asks the client to wait")
 }
 
 func (k *session) leave(zone map[string]string) {

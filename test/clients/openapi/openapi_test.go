@@ -18,7 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
+	"github.com/nameplane/nameplane/internal/httpapi/externaldns"
 	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
+	"github.com/nameplane/nameplane/internal/httpapi/powerdns"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 )
 
@@ -48,7 +50,7 @@ func TestEntityTag(t *testing.T) {
 		t.Fatalf("%d, ETag %q", first.Code, tag)
 	}
 	if w := ask(tag); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
-		t.Errorf("with the tag: %d and %d octets, want 304 and none", w.Code, w.Body.Len())
+		t.Errorf("with the tag: %d and %d bytes, want 304 and none", w.Code, w.Body.Len())
 	}
 }
 
@@ -80,6 +82,14 @@ func TestRoutes(t *testing.T) {
 	routes = append(routes, "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json")
 	summaries := map[string]string{}
 	for _, route := range designate.Routes() {
+		routes = append(routes, route.Method+" "+route.Pattern)
+		summaries[route.Method+" "+route.Pattern] = route.Description
+	}
+	for _, route := range externaldns.Routes()[1:] { // the first is GET /, which the zones API has too
+		routes = append(routes, route.Method+" "+route.Pattern)
+		summaries[route.Method+" "+route.Pattern] = route.Description
+	}
+	for _, route := range powerdns.Routes() {
 		routes = append(routes, route.Method+" "+route.Pattern)
 		summaries[route.Method+" "+route.Pattern] = route.Description
 	}
@@ -213,7 +223,7 @@ func TestComplete(t *testing.T) {
 // document gives it, and refuse the others.
 func TestParameters(t *testing.T) {
 	k := newSession(t)
-	zone := map[string]string{"zone_id": str(k.send(201, "createZone", call{example: "short"}), "id")}
+	zone := map[string]string{"zone_id": str(k.send(202, "createZone", call{example: "short"}), "id")}
 	filters, keys := map[string]bool{}, map[string]bool{}
 	lists := map[string]operation{}
 	for id, op := range k.ops {

@@ -29,15 +29,18 @@ import (
 	"github.com/nameplane/nameplane/internal/httpapi/admin"
 	"github.com/nameplane/nameplane/internal/httpapi/designate"
 	"github.com/nameplane/nameplane/internal/httpapi/explainapi"
+	"github.com/nameplane/nameplane/internal/httpapi/externaldns"
 	"github.com/nameplane/nameplane/internal/httpapi/identity"
 	"github.com/nameplane/nameplane/internal/httpapi/mecapi"
 	"github.com/nameplane/nameplane/internal/httpapi/openapi"
+	"github.com/nameplane/nameplane/internal/httpapi/powerdns"
 	"github.com/nameplane/nameplane/internal/httpapi/servermgmt"
 	"github.com/nameplane/nameplane/internal/mec"
 	"github.com/nameplane/nameplane/internal/publish"
 	"github.com/nameplane/nameplane/internal/specialaddr"
 	"github.com/nameplane/nameplane/internal/store"
 	"github.com/nameplane/nameplane/internal/transfer"
+	"github.com/nameplane/nameplane/internal/zone"
 )
 
 // rig is every API inside a Frame, as in the program, with a store of its own.
@@ -60,7 +63,7 @@ func newRig(t *testing.T) rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { spool.Close() })
-	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases,
+	r.designate = &designate.API{Publisher: r.Pub, Aliases: aliases, Identity: identity.Version,
 		Peers: designate.Peers{Refresh: func(uuid.UUID, bool) {},
 			Progress: func(uuid.UUID) []transfer.Progress { return nil },
 			Copy:     func(uuid.UUID) transfer.Copy { return transfer.Copy{Problem: "no answer"} }},
@@ -85,12 +88,26 @@ func newRig(t *testing.T) rig {
 	admin.API{Access: r.Access, Backup: r.Pub.Backup, Scrub: func() (int, error) { return 12, nil }}.Register(mux)
 	r.edge(t, mux)
 	r.explain(t, mux)
+	r.webhook(mux)
+	(&powerdns.API{Publisher: r.Pub, Zones: r.designate, Spool: spool, Notify: func(zone.Zone) {},
+		Statistics: func() map[string]uint64 { return map[string]uint64{"uptime": 1} }}).Register(mux)
 	mux.Handle("/", r.designate.Handler())
+	member := []string{access.RoleMember}
 	areas := append(httpapi.ManagementAreas(),
+		httpapi.Area{Prefix: "/records", Roles: member, Error: externaldns.Error},
+		httpapi.Area{Prefix: "/adjustendpoints", Roles: member, Error: externaldns.Error},
 		httpapi.Area{Prefix: "/mec_app_support/", Roles: []string{access.RoleApp}, Error: httpapi.Problem},
 		httpapi.Area{Prefix: "/mep/config", Roles: []string{access.RolePlatform}, Error: httpapi.Problem})
 	r.handler = httpapi.Frame{Access: r.Access, Areas: areas, Public: []string{"/health"}}.Wrap(mux)
 	return r
+}
+
+// webhook adds the API for external-dns. Its first path is that of the version document here.
+func (r rig) webhook(mux *http.ServeMux) {
+	own := http.NewServeMux()
+	externaldns.New(r.designate, nil).Register(own)
+	mux.Handle("/records", own)
+	mux.Handle("/adjustendpoints", own)
 }
 
 // edge adds the APIs for edge applications and platforms. Event streams end at once.
@@ -129,7 +146,8 @@ func (r rig) explain(t *testing.T, mux *http.ServeMux) {
 		name, _, err := gather.ParseInput(s)
 		return name, err
 	}
-	service, err := scans.Open(r.Pub, scan, scans.Options{Parse: parse, Share: time.Nanosecond, PerTarget: 5})
+	service, err := scans.Open(r.Pub, scan, scans.Options{Parse: parse, Share: time.Nanosecond, PerTarget: 5,
+		CheckService: func(scans.Request) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ func newSession(t *testing.T) *session {
 	openapi3.DefineStringFormatValidator("uri", openapi3.NewRegexpFormatValidator(`^https?://\S+$`))
 	openapi3.DefineStringFormatValidator("date-time", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringDateTime))
 	openapi3filter.RegisterBodyDecoder("text/dns", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/external.dns.webhook+json", openapi3filter.JSONBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.FileBodyDecoder)
 	r := newRig(t)
 	doc := r.document(t)
