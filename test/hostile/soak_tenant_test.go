@@ -160,9 +160,16 @@ func text(addr, name string) string {
 	return strings.Join(a.Answer[0].(*dns.TXT).Txt, "")
 }
 
-// lowerPriority gives this process the lowest priority. Attackers have machines of their own, so what they compute must
-// not delay the server. Threads that start later have the priority of the thread that starts them.
+// lowerPriority gives this process the lowest priority until the test ends. Attackers have machines of their own, so
+// what they compute must not delay the server.
 func lowerPriority(t *testing.T) {
+	t.Helper()
+	setPriority(t, 19)
+	t.Cleanup(func() { setPriority(t, 0) })
+}
+
+// setPriority sets the priority of all threads. A thread that starts later has that of the thread that starts it.
+func setPriority(t *testing.T, nice int) {
 	t.Helper()
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -171,7 +178,7 @@ func lowerPriority(t *testing.T) {
 	for _, thread := range threads {
 		id, err := strconv.Atoi(thread.Name())
 		if err == nil {
-			err = unix.Setpriority(unix.PRIO_PROCESS, id, 19)
+			err = unix.Setpriority(unix.PRIO_PROCESS, id, nice)
 		}
 		if err != nil && err != unix.ESRCH {
 			t.Fatal(err)
