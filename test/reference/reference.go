@@ -13,6 +13,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// CompareFile checks that a file has a text. With update it writes the file.
+func CompareFile(t *testing.T, path, got string, update bool) {
+	t.Helper()
+	if update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; go test -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
 // Compare checks that a part of a page is text. With update it writes the part. The part stands between the lines
 // "<!-- begin generated: PART -->" and "<!-- end generated: PART -->", which the page must already have.
 func Compare(t *testing.T, page, part, text string, update bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/agent"
+	"github.com/nameplane/nameplane/test/reference"
 )
 
 func TestSplitDestination(t *testing.T) {
@@ -95,7 +96,7 @@ func TestExplainText(t *testing.T) {
 		if err := (&explainFlags{output: cli.Format(format)}).print(&b, r, now); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join("testdata", "explain."+format), b.String())
+		reference.CompareFile(t, filepath.Join("testdata", "explain."+format), b.String(), *update)
 	}
 }
 

@@ -3,67 +3,18 @@ package main
 import (
 	"bytes"
 	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
-
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/api/crds"
+	"github.com/nameplane/nameplane/test/man"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestHelp compares the help of every command with testdata/help, and checks that each has a description and an
-// example.
-func TestHelp(t *testing.T) {
-	root := newRootCommand()
-	seen := map[string]bool{}
-	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
-		file := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".txt"
-		seen[file] = true
-		t.Run(c.CommandPath(), func(t *testing.T) {
-			if c.Short == "" || c.Long == "" || c.Example == "" {
-				t.Error("the command lacks a short or long description, or an example")
-			}
-			for line := range strings.Lines(c.Long) {
-				if len(line) > 90 {
-					t.Errorf("a line of %d bytes does not fit a terminal: %s", len(line), line)
-				}
-			}
-			_, out, _ := try(append(strings.Fields(c.CommandPath())[1:], "--help")...)
-			golden(t, filepath.Join("testdata/help", file), out)
-		})
-	}
-	files, err := os.ReadDir("testdata/help")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if !seen[f.Name()] {
-			t.Errorf("testdata/help/%s is of no command", f.Name())
-		}
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test -update writes it", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
-}
+func TestHelp(t *testing.T) { man.CompareHelp(t, newRootCommand(), *update) }
 
 // try runs a command line that ends by itself.
 func try(args ...string) (code int, stdout, stderr string) {
