@@ -34,12 +34,21 @@ type Access struct {
 	opts     Options
 	accounts atomic.Pointer[accounts]
 	hasher   *hasher
-	logins   throttle // failed passwords by user
-	addrs    throttle // failed passwords by address
+	logins   *throttle // failed passwords by user
+	addrs    *throttle // failed passwords by address
 }
 
 // ErrDenied reports that credentials are not valid. The text around it is for the log, not for the client.
 var ErrDenied = errors.New("credentials are not valid")
+
+// ErrEnded reports a session or JWT that was valid earlier. It is an ErrDenied. Clients log in again when they get it,
+// so it must stay apart from the credentials of a client that guesses.
+var ErrEnded error = endedError{}
+
+type endedError struct{}
+
+func (endedError) Error() string        { return "credentials are no longer valid" }
+func (endedError) Is(target error) bool { return target == ErrDenied }
 
 // ErrLastAdmin reports that a change would leave no admin who could make the next change.
 var ErrLastAdmin = errors.New("this is the last valid admin token or user: make another first")
@@ -53,9 +62,8 @@ func Open(ctx context.Context, pub *publish.Publisher, opts Options) (*Access, e
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.Hash = cmp.Or(opts.Hash, HashParams{Memory: 19 << 10, Passes: 2, Lanes: 1})
 	a := &Access{pub: pub, opts: opts, hasher: newHasher(opts.Hash)}
-	a.logins = throttle{free: 10, first: time.Second, longest: 30 * time.Second}
-	// a limit larger than for users, because several people may share an address
-	a.addrs = throttle{free: 20, first: time.Second, longest: time.Minute}
+	a.logins = &throttle{free: 10, first: time.Second, longest: 30 * time.Second}
+	a.addrs = perAddress()
 	if err := a.reload(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package access
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,6 +122,9 @@ func (is *Issuers) Authenticate(text string) (Principal, error) {
 func (i *issuer) authenticate(text string) (Principal, error) {
 	claims := jwt.MapClaims{}
 	if _, err := i.parser.ParseWithClaims(text, claims, i.keysFor); err != nil {
+		if errors.Is(err, jwt.ErrTokenExpired) { // the parser checks the signature first
+			return Principal{}, fmt.Errorf("JWT of %s: %w: %w", i.Issuer, err, ErrEnded)
+		}
 		return Principal{}, fmt.Errorf("JWT of %s: %w: %w", i.Issuer, err, ErrDenied)
 	}
 	if claims["aud"] != nil && i.Audience == "" {

@@ -167,10 +167,12 @@ func TestForgedJWT(t *testing.T) {
 		{"dots", ".."},
 		{"long", good + strings.Repeat("A", maxJWT)},
 		{"a token", "np_x"},
+		{"another key, expired", must[string](t)(jwt.NewWithClaims(jwt.SigningMethodES256,
+			goodClaims(map[string]any{"exp": 1})).SignedString(other))},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if p, err := is.Authenticate(tt.text); !errors.Is(err, ErrDenied) {
+			if p, err := is.Authenticate(tt.text); !errors.Is(err, ErrDenied) || errors.Is(err, ErrEnded) {
 				t.Errorf("Authenticate = %+v, %v; want denied", p, err)
 			}
 		})
@@ -307,8 +309,8 @@ func TestJWTEnds(t *testing.T) {
 			t.Errorf("within the leeway: %v", err)
 		}
 		time.Sleep(2 * time.Second)
-		if _, err := is.Authenticate(text); !errors.Is(err, ErrDenied) {
-			t.Errorf("after its end: %v, want denied", err)
+		if _, err := is.Authenticate(text); !errors.Is(err, ErrDenied) || !errors.Is(err, ErrEnded) {
+			t.Errorf("after its end: %v, want ended", err)
 		}
 	})
 }

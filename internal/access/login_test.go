@@ -211,6 +211,48 @@ func TestThrottleIsBounded(t *testing.T) {
 	}
 }
 
+// TestFailuresOfAddresses checks which addresses share a count of invalid credentials.
+func TestFailuresOfAddresses(t *testing.T) {
+	tests := []struct {
+		from, again string
+		want        time.Duration
+	}{
+		{"192.0.2.1", "192.0.2.1", time.Second},
+		{"192.0.2.1", "::ffff:192.0.2.1", time.Second},
+		{"192.0.2.1", "192.0.2.2", 0},
+		{"2001:db8::1", "2001:db8::ffff:2", time.Second},
+		{"2001:db8::1", "2001:db8:0:1::1", 0},
+		{"127.0.0.1", "127.0.0.1", time.Second},
+		{"::1", "127.0.0.1", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.from+" "+tt.again, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := NewFailures()
+				for i := range 20 {
+					if wait := f.Count(netip.MustParseAddr(tt.from)); wait != 0 {
+						t.Fatalf("failure %d: wait %s", i, wait)
+					}
+				}
+				if wait := f.Count(netip.MustParseAddr(tt.again)); wait != tt.want {
+					t.Errorf("wait %s, want %s", wait, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestFailuresAreBounded sends invalid credentials from more addresses than are kept.
+func TestFailuresAreBounded(t *testing.T) {
+	f := NewFailures()
+	for i := range 2 * maxThrottled {
+		f.Count(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(i >> 16), byte(i >> 8), byte(i)}))
+	}
+	if n := len(f.addrs.entries); n > maxThrottled || n < maxThrottled/2 {
+		t.Errorf("%d addresses are kept, want at most %d", n, maxThrottled)
+	}
+}
+
 func TestHasherIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher(cheap)

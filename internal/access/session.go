@@ -106,10 +106,10 @@ func (a *Access) session(s string) (Principal, error) {
 		return Principal{}, err
 	}
 	if time.Now().Unix() >= body.Expires {
-		return Principal{}, fmt.Errorf("session %s has expired: %w", body.ID, ErrDenied)
+		return Principal{}, fmt.Errorf("session %s has expired: %w", body.ID, ErrEnded)
 	}
 	if b.hasEnded(body) {
-		return Principal{}, fmt.Errorf("session %s, or one of its parents, was ended: %w", body.ID, ErrDenied)
+		return Principal{}, fmt.Errorf("session %s, or one of its parents, was ended: %w", body.ID, ErrEnded)
 	}
 	p, err := b.subject(body)
 	if err != nil {
@@ -118,12 +118,12 @@ func (a *Access) session(s string) (Principal, error) {
 	if body.Project != p.Project.ID {
 		other, ok := b.projects[body.Project]
 		if !ok || p.Role != RoleAdmin {
-			return Principal{}, fmt.Errorf("session %s: no longer has rights in its project: %w", body.ID, ErrDenied)
+			return Principal{}, fmt.Errorf("session %s: no longer has rights in its project: %w", body.ID, ErrEnded)
 		}
 		p.Project = other
 	}
 	if body.System && p.Role != RoleAdmin {
-		return Principal{}, fmt.Errorf("session %s: no longer has rights in the system scope: %w", body.ID, ErrDenied)
+		return Principal{}, fmt.Errorf("session %s: no longer has rights in the system scope: %w", body.ID, ErrEnded)
 	}
 	p.Session, p.parents, p.Methods, p.System = body.ID, body.Parents, body.Methods, body.System
 	p.Issued, p.Expires = time.Unix(body.Issued, 0).UTC(), time.Unix(body.Expires, 0).UTC()
@@ -162,7 +162,7 @@ func (b *accounts) subject(body sessionBody) (Principal, error) {
 	} else if u, ok := b.users[body.Subject]; ok && u.Generation == body.Generation {
 		return b.userPrincipal(u), nil
 	}
-	return Principal{}, fmt.Errorf("session %s: its %s was deleted or has changed: %w", body.ID, body.Kind, ErrDenied)
+	return Principal{}, fmt.Errorf("session %s: its %s was deleted or has changed: %w", body.ID, body.Kind, ErrEnded)
 }
 
 // These constants bound how many ended sessions are stored, and so the cost that users can cause for every change here.

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -103,4 +104,33 @@ func (t *throttle) makeRoomLocked(at time.Time) {
 	if !room {
 		delete(t.entries, victim)
 	}
+}
+
+// perAddress returns the throttle for failures of an address. It allows more than the one for failures of a user,
+// because several people may share an address.
+func perAddress() *throttle {
+	return &throttle{free: 20, first: time.Second, longest: time.Minute}
+}
+
+// Failures counts invalid tokens, sessions and JWTs by the address that sent them, and returns how long the address
+// must wait. Valid ones need not wait: nobody can guess one, to check one takes microseconds, and a faulty client must
+// not lock out the others behind its NAT or proxy.
+type Failures struct{ addrs *throttle }
+
+// NewFailures returns an empty Failures.
+func NewFailures() *Failures { return &Failures{perAddress()} }
+
+// Count counts a failure of an address and returns 0, or returns how long the address must wait. It counts loopback
+// addresses too, unlike Password, because it locks nobody out.
+func (f *Failures) Count(from netip.Addr) time.Duration { return f.addrs.attempt(network(from)) }
+
+// network returns the key by which failures of an address are counted: the address, or for IPv6 its /64, all of which
+// one client can use.
+func network(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		p, _ := a.Prefix(64) // 64 is a valid prefix length
+		return p.String()
+	}
+	return a.String()
 }

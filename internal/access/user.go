@@ -170,6 +170,9 @@ func (a *Access) Password(ctx context.Context, from netip.Addr, user, password s
 		u.Password, key = a.hasher.dummy, "?"+user
 	}
 	addr := network(from)
+	if !from.IsValid() || from.Unmap().IsLoopback() {
+		addr = ""
+	}
 	// Refuse clients that must wait before they enter the queue for a slot.
 	if wait := max(a.logins.wait(key), a.addrs.wait(addr)); wait > 0 {
 		return Principal{}, &ThrottledError{wait}
@@ -210,20 +213,6 @@ func (a *Access) attempt(key, addr string) time.Duration {
 		a.addrs.undo(addr)
 	}
 	return wait
-}
-
-// network returns the key by which failures of an address are counted: the address, or for IPv6 its /64, all of which
-// one client can use. It returns "" for addresses that are not counted.
-func network(a netip.Addr) string {
-	a = a.Unmap().WithZone("")
-	switch {
-	case !a.IsValid() || a.IsLoopback():
-		return ""
-	case a.Is6():
-		p, _ := a.Prefix(64) // 64 is a valid prefix length
-		return p.String()
-	}
-	return a.String()
 }
 
 func (b *accounts) userPrincipal(u userRow) Principal {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,7 +64,7 @@ func (f Frame) Wrap(apis http.Handler) http.Handler {
 	}
 	f.Listener = cmp.Or(f.Listener, "http")
 	fr := &frame{Frame: f, apis: apis, turns: newTurns(), public: map[string]bool{},
-		host: hostOf(f.PublicURL)}
+		host: hostOf(f.PublicURL), failures: access.NewFailures()}
 	open := public
 	if f.NoLogin {
 		open = []string{healthPath}
@@ -75,10 +77,11 @@ func (f Frame) Wrap(apis http.Handler) http.Handler {
 
 type frame struct {
 	Frame
-	apis   http.Handler
-	turns  *turns
-	public map[string]bool
-	host   string // the host of PublicURL
+	apis     http.Handler
+	turns    *turns
+	public   map[string]bool
+	host     string // the host of PublicURL
+	failures *access.Failures
 }
 
 // ServeHTTP passes a request to the APIs if the Frame admits it.
@@ -123,10 +126,15 @@ func (f *frame) admit(x *exchange) bool {
 		return false
 	}
 	err := f.authenticate(x)
+	slow, throttled := errors.AsType[*throttledError](err)
 	switch {
 	case f.isPublic(x.req):
 	case errors.Is(err, errCrossSite):
 		x.area.Error(x, x.req, http.StatusForbidden, "a page of another site may not make changes here")
+		return false
+	case throttled:
+		x.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.wait.Seconds()))))
+		x.area.Error(x, x.req, http.StatusTooManyRequests, slow.Error())
 		return false
 	case err != nil:
 		f.challenge(x)
@@ -152,21 +160,44 @@ func (f *frame) challenge(x *exchange) {
 // session can still log in.
 func (f *frame) authenticate(x *exchange) error {
 	c, err := f.Identify(x.req)
-	if err != nil {
-		if errors.Is(err, errNobody) {
-			return err
-		}
-		// The log level is debug and there is no throttle: a token has too many bits to be guessed, the check takes less
-		// than a microsecond, and a client with an expired session must always get its 401. Package access throttles
-		// passwords.
-		f.Log.Debug("not authenticated", "reason", err, "request_id", x.id, "from", x.req.RemoteAddr, "listener", f.Listener)
-		if f.Metrics != nil {
-			f.Metrics.denied.WithLabelValues(f.Listener).Inc()
-		}
+	if err == nil {
+		x.caller = c
+		return nil
+	}
+	if errors.Is(err, errNobody) {
 		return err
 	}
-	x.caller = c
-	return nil
+	// The level is debug, because clients can send any number of invalid tokens.
+	f.Log.Debug("not authenticated", "reason", err, "request_id", x.id, "from", x.req.RemoteAddr, "listener", f.Listener)
+	if f.Metrics != nil {
+		f.Metrics.denied.WithLabelValues(f.Listener).Inc()
+	}
+	return f.throttle(x, err)
+}
+
+// throttledError reports that an address sent too many invalid credentials, and how long it must wait.
+type throttledError struct{ wait time.Duration }
+
+func (e *throttledError) Error() string {
+	return fmt.Sprintf("too many requests with invalid credentials came from this address: try again in %s",
+		e.wait.Round(time.Second))
+}
+
+// throttle counts invalid credentials by the address of the client. It returns err, or a throttledError when the
+// address has sent too many. It does not count an expired session: OpenStack clients log in again only after a 401, and
+// many of them can share an address.
+func (f *frame) throttle(x *exchange, err error) error {
+	if !errors.Is(err, access.ErrDenied) || errors.Is(err, access.ErrEnded) {
+		return err
+	}
+	wait := f.failures.Count(ClientAddr(x.req))
+	if wait == 0 {
+		return err
+	}
+	if f.Metrics != nil {
+		f.Metrics.throttled.WithLabelValues(f.Listener).Inc()
+	}
+	return &throttledError{wait}
 }
 
 // tokenOf returns the token or session of a request, or "".

@@ -12,9 +12,10 @@ import (
 
 // Metrics counts requests.
 type Metrics struct {
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	denied   *prometheus.CounterVec
+	requests  *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	denied    *prometheus.CounterVec
+	throttled *prometheus.CounterVec
 }
 
 // NewMetrics returns new Metrics. Register their Collectors with a registry.
@@ -27,12 +28,15 @@ func NewMetrics() *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.00025, 4, 9)}, []string{"listener", "route"}), // 250 µs up to 16 s
 		denied: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_http_denied_tokens_total",
 			Help: "Requests with a token, session or JWT that is not valid."}, []string{"listener"}),
+		throttled: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "nameplane_http_throttled_tokens_total",
+			Help: "Requests among nameplane_http_denied_tokens_total that got 429 because their address sent too many."},
+			[]string{"listener"}),
 	}
 }
 
 // Collectors returns the collectors of the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.duration, m.denied}
+	return []prometheus.Collector{m.requests, m.duration, m.denied, m.throttled}
 }
 
 func (m *Metrics) observe(listener string, x *exchange, took time.Duration) {

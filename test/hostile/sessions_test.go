@@ -219,6 +219,32 @@ func TestReplayedUpdate(t *testing.T) {
 	replay("after kill -9")
 }
 
+// TestWrongKeys sends invalid keys from one address until the server replies 429. A valid key from there still works.
+func TestWrongKeys(t *testing.T) {
+	s := server.Start(t, server.Options{})
+	zones := s.HTTP + "/api/v1/servers/localhost/zones"
+	replies := map[int]int{}
+	for i := range 100 {
+		r, err := s.Call(http.MethodGet, zones, nil, fmt.Sprintf("X-API-Key: np_wrong%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status == http.StatusTooManyRequests && r.Header.Get("Retry-After") == "" {
+			t.Error("429 without Retry-After")
+		}
+		replies[r.Status]++
+	}
+	if replies[401] < 20 || replies[429] == 0 || replies[401]+replies[429] != 100 {
+		t.Errorf("replies to 100 wrong keys by status: %v", replies)
+	}
+	if r, err := s.Call(http.MethodGet, zones, nil, "X-API-Key: "+s.Token); err != nil || r.Status != http.StatusOK {
+		t.Errorf("a valid key from the same address: %d %v", r.Status, err)
+	}
+	if got := s.Metric("nameplane_http_throttled_tokens_total"); got != float64(replies[429]) {
+		t.Errorf("%v throttled requests counted, want %d", got, replies[429])
+	}
+}
+
 // TestMetricsAreNotForTenants checks that a tenant cannot read metrics, because they are about all projects, and that
 // the token of Prometheus can read nothing else.
 func TestMetricsAreNotForTenants(t *testing.T) {
