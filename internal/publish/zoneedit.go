@@ -13,7 +13,12 @@ import (
 
 // changeSet records the change of a record set. Several changes of one set in an edit become one.
 func (e *zoneEdit) changeSet(before, after *zone.RecordSet) {
-	e.names[cmp.Or(after, before).Name] = true
+	// A deletion breaks no rule about the sets of one name, except at the apex, which must keep its NS records. Names of
+	// deleted sets are not read again, because bbolt keeps emptied pages until the commit and each seek passes them: the
+	// deletion of 60,000 sets took 0.9 s longer.
+	if after != nil || before.Name == e.zone.Name {
+		e.names[cmp.Or(after, before).Name] = true
+	}
 	e.tally(before, -1)
 	e.tally(after, +1)
 	e.noteLargest(e.hadRecords(before, after), after)
