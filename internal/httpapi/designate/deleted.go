@@ -23,8 +23,11 @@ type shownSet struct {
 	deletion string // the status of the deletion; empty: the set exists
 }
 
-// shownRecordSet returns the record set of the path. Designate shows a deleted set until all servers have deleted it.
-// Such a set is not stored; the history of the zone has it.
+// shownRecordSet returns the record set of the path. A deleted set is shown until all secondaries have deleted it, so
+// that a client can wait for 404. Such a set is not stored; the history of the zone has it.
+//
+// Only a read by id shows it. Designate removes the row with the request, so its lists do not have the set. Clients
+// rely on that: lego finds a set by name in a list and changes or deletes it, which would be 404 here.
 func (c *call) shownRecordSet(v store.View) (shownSet, error) {
 	zs, err := c.recordSet(v)
 	if f, ok := errors.AsType[*fault](err); !ok || f.kind != "recordset_not_found" {

@@ -3,6 +3,7 @@ package designate_test
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +122,8 @@ func TestRecordSetStatus(t *testing.T) {
 }
 
 // TestDeletedStatus checks that a deleted record set is shown as PENDING until all secondaries have the deletion, and
-// as ERROR when one lacks it for long. Lists do not have it, and it cannot be changed. A deleted zone is gone at once.
+// as ERROR when one lacks it for long. As in Designate, lists do not have it, and its name is free at once. A deleted
+// zone is gone at once.
 func TestDeletedStatus(t *testing.T) {
 	s, w := newPeersServer(t)
 	z := s.zone("example.org.")
@@ -146,10 +148,14 @@ func TestDeletedStatus(t *testing.T) {
 	s.as(bob, 404, "GET "+gone, "")
 	s.as(alice, 404, "PUT "+gone, `{"ttl":60}`)
 	s.as(alice, 404, "DELETE "+gone, "")
-	list := s.as(alice, 200, "GET "+z+"/recordsets?type=A", "").items("recordsets", "id")
-	if len(list) != 1 || !strings.HasSuffix(again, list[0]) {
-		t.Errorf("the list has %s, want only %s", list, again)
+	for _, list := range []string{z + "/recordsets?type=A", "/v2/recordsets?type=A", z + "/recordsets?type=A&status=*"} {
+		res := s.as(alice, 200, "GET "+list, "")
+		ids := res.items("recordsets", "id")
+		if len(ids) != 1 || !strings.HasSuffix(again, ids[0]) || res.json["metadata"].(map[string]any)["total_count"] != 1.0 {
+			t.Errorf("GET %s: %s, want only %s", list, res.Body, again)
+		}
 	}
+	s.as(alice, 400, "GET "+z+"/recordsets?marker="+path.Base(gone), "") // a list never had it
 
 	w.progress[1].Since = time.Now().Add(-time.Hour)
 	wantStatus(t, "a secondary lacks the deletion for long", s.as(alice, 200, "GET "+gone, ""), "ERROR", "DELETE")
@@ -158,6 +164,10 @@ func TestDeletedStatus(t *testing.T) {
 	w.progress[1].From = time.Now().Add(time.Minute)
 	s.as(alice, 404, "GET "+gone, "") // the secondary has the deletion, and lacks a later change
 	w.progress[1].From = created
+
+	old = s.set(z, "old.example.org.", "A", "192.0.2.3") // its name is free while the deletion is PENDING
+	s.as(alice, 409, "POST "+z+"/recordsets", `{"name":"old.example.org.","type":"A","records":["192.0.2.4"]}`)
+	wantStatus(t, "a new set with the name of a deleted one", s.as(alice, 200, "GET "+old, ""), "ERROR", "CREATE")
 
 	for i := range 1_001 { // more changes than are searched
 		s.as(alice, 202, "PUT "+again, fmt.Sprintf(`{"ttl":%d}`, 1+i))
