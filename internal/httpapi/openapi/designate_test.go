@@ -100,9 +100,9 @@ var common = []string{"401", "406", "500", "503"}
 // designateTags are the parts of the document with calls of Designate.
 var designateTags = []string{"zones", "recordsets", "changes", "tasks", "transfers", "shares", "rules", "service"}
 
-// TestDesignateCalls writes the status codes of each call of Designate beside our own into the page about conformance,
+// TestConformancePage writes the status codes of each call of Designate beside our own into the page about conformance,
 // and checks that no call is missing.
-func TestDesignateCalls(t *testing.T) {
+func TestConformancePage(t *testing.T) {
 	text, err := merge(spec, "")
 	if err != nil {
 		t.Fatal(err)

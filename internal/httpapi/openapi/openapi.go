@@ -40,12 +40,16 @@ func Handler(version string) http.Handler {
 		h.Set("Content-Type", "application/json")
 		h.Set("ETag", tag)
 		h.Set("Cache-Control", "no-cache") // clients may cache the document, but must revalidate it
+		for _, name := range []string{"Range", "If-Match"} {
+			r.Header.Del(name) // nobody needs a part of the document, and nobody can change it
+		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 	})
 }
 
 // merge merges the files into one document: their paths, and each kind of their components. A name in two files is an
-// error. All other members are in one file only.
+// error, because one of the two would be lost. All other members are in one file only. Values are not parsed, so their
+// members keep the order in which people wrote them.
 func merge(files fs.FS, version string) ([]byte, error) {
 	names, err := fs.Glob(files, "spec/*.json")
 	if err != nil {
@@ -116,6 +120,7 @@ func add(to, from object) error {
 	return nil
 }
 
+// setVersion sets the version of the program. The file has a placeholder, so that a release changes no file.
 func setVersion(doc object, version string) error {
 	var info map[string]any
 	if err := json.Unmarshal(doc["info"], &info); err != nil {

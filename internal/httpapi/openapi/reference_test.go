@@ -48,6 +48,7 @@ var statuses = map[int][2]string{
 	300: {"the server has several versions of an API", "uses the URL of one of them"},
 	301: {"the object has another URL", "uses the URL in `Location`"},
 	304: {"the object has not changed: `If-None-Match` matches", "uses its copy"},
+	307: {"the path has empty parts, `.` or `..`", "uses the URL in `Location`"},
 	400: {"the request is wrong; the PowerDNS API uses it only for a body or a name in the path that cannot be read",
 		"corrects it; the reply says what is wrong"},
 	401: {"no token, or an invalid one", "logs in again"},
@@ -64,7 +65,7 @@ var statuses = map[int][2]string{
 	421: {"the header `Host` is not a name of this server", "uses the URL of the server"},
 	422: {"PowerDNS API: a value is wrong, or a quota is exceeded; EdgeGallery: the rule contradicts another one",
 		"corrects it"},
-	429: {"too many requests", "waits for the time in `Retry-After`"},
+	429: {"too many requests, failed logins or invalid tokens", "waits for the time in `Retry-After`"},
 	500: {"the server failed; its log has the cause, with the request id of the reply; for external-dns, which ends " +
 		"after most 4xx replies, also a request that cannot be applied", "reports it to the administrator"},
 	501: {"external-dns asked for a route that this server does not have",
@@ -74,7 +75,7 @@ var statuses = map[int][2]string{
 }
 
 // everywhere are the codes that any route may return, which the document does not repeat for each of them.
-var everywhere = []int{405, 421, 501}
+var everywhere = []int{307, 405, 421, 429, 501}
 
 // statusTable returns the table of the status codes in use. It fails when statuses has other codes.
 func statusTable(t *testing.T, used []int) string {
