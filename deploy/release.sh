@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the files of a release into dist: for each architecture an archive of all programs and a Debian package, for
-# each program a bill of materials, and the checksums of all of them.
+# Writes the files of a release into dist: for each architecture an archive of all programs with their license, and a
+# Debian package; for each program a bill of materials; and the checksums of all of them.
 set -eu
 cd "$(dirname "$0")/.."
 export GOFLAGS=-buildvcs=true # fail without the commit and the tag, which the programs print
@@ -9,7 +9,7 @@ version=${version:-0.0.0~$(git rev-parse --short HEAD)} # without a tag; the ver
 rm -rf dist
 for arch in amd64 arm64; do
 	make cross GOARCH=$arch
-	tar -C dist/$arch -czf "dist/nameplane_${version}_linux_$arch.tar.gz" .
+	tar -czf "dist/nameplane_${version}_linux_$arch.tar.gz" LICENSE CHANGELOG.md -C dist/$arch .
 done
 make nameplane
 for arch in amd64 arm64; do
