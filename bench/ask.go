@@ -94,6 +94,8 @@ type waitingQuestion struct {
 	tick     int
 }
 
+// newQuestioner opens all sockets before the measurement. The clients share the open questions as evenly as whole
+// numbers allow.
 func newQuestioner(s askSpec) (*questioner, error) {
 	addr, err := netip.ParseAddrPort(s.Addr)
 	if err != nil {
@@ -170,6 +172,7 @@ func dialUDP(addr netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
+// close also ends after a failed start, when only some sockets are open.
 func (a *questioner) close() {
 	for _, c := range a.clients {
 		unix.Close(c.fd)

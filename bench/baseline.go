@@ -52,6 +52,7 @@ func baseline(dir, port, count string) error {
 	return s.ListenAndServe()
 }
 
+// answerFrom is what a simple server does: it reads the database for each query and packs the message with the library.
 func answerFrom(db *bbolt.DB, w dns.ResponseWriter, q *dns.Msg) {
 	m := new(dns.Msg).SetReply(q)
 	m.Authoritative = true

@@ -104,8 +104,8 @@ func (b *bench) changing(ctx context.Context) error {
 // changingRows compares each load with no changes, and with its control, which is the next row. The server's CPU time
 // for a change is computed with the CPU time of a query without changes.
 func changingRows(all []load, results [][]figures, applied [][]sourceResult) [][]string {
-	rows := [][]string{{"changes", "queries/s", "ratio to no changes", "ratio to the control", "share of its core",
-		"CPU µs/query", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+	rows := [][]string{{"changes", "queries/s", "ratio to no changes", "ratio to the control", "use of its core",
+		"CPU µs/query", "CPU ms/change", "client CPU ms/change", "changes/s", "p50", "p99", "errors"}}
 	quiet := medians(results[0])
 	for i, l := range all {
 		f, c := medians(results[i]), medianSource(applied[i])

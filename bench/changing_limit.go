@@ -64,8 +64,9 @@ func (p comparison) each() float64 {
 
 // comparisonRows returns the medians of the comparisons, of the undisturbed ones when there are any.
 func comparisonRows(all []load, results [][]comparison) [][]string {
-	rows := [][]string{{"changes", "queries/s without", "with", "kept", "kept, ratio to the control", "share of its core",
-		"CPU µs/query without", "CPU ms/change", "the source's CPU ms/change", "changes/s", "p50", "p99", "errors"}}
+	rows := [][]string{{"changes", "queries/s without changes", "with changes", "ratio to no changes",
+		"ratio to the control", "use of its core", "CPU µs/query without changes", "CPU ms/change",
+		"client CPU ms/change", "changes/s", "p50", "p99", "errors"}}
 	for i, l := range all {
 		m := undisturbed(results[i])
 		kept := m.median(comparison.kept)
@@ -89,6 +90,7 @@ func comparisonRows(all []load, results [][]comparison) [][]string {
 	return rows
 }
 
+// comparisons are the rounds of one load.
 type comparisons []comparison
 
 // undisturbed returns the comparisons during which other programs used little CPU, or all when there are none.
@@ -105,6 +107,7 @@ func undisturbed(list []comparison) comparisons {
 	return quiet
 }
 
+// median is used instead of the mean, because a single round that another program disturbs must not move the figure.
 func (list comparisons) median(of func(comparison) float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {
@@ -147,6 +150,8 @@ func (a *changingClient) find(s *peers.Server) error {
 	return nil
 }
 
+// run sends queries and changes from one process, because a second one would need a part of the core of the clients.
+// The control sends its changes to itself: it costs the client the same and the server nothing.
 func (a *changingClient) run(ctx context.Context, addr string) (outcome, error) {
 	c := a.changes
 	c.Batch = a.load.batch

@@ -116,6 +116,7 @@ func (s askChanges) dial() (*changeConn, error) {
 	return conn, err
 }
 
+// close closes connections with requests in flight too. The server may finish them; nobody counts them.
 func (c *changer) close() {
 	for _, conn := range c.conns {
 		unix.Close(conn.fd)
@@ -183,6 +184,7 @@ func (c *changer) result() changesDone {
 	return d
 }
 
+// send never blocks: a server that does not read must not stop the queries, which the same thread sends.
 func (conn *changeConn) send() error {
 	for len(conn.rest) > 0 {
 		n, err := unix.SendmsgN(conn.fd, conn.rest, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
@@ -269,6 +271,7 @@ func (e *echo) answer() error {
 	return os.NewSyscallError("write", err)
 }
 
+// close does nothing without an echo, which only the control has.
 func (e *echo) close() {
 	if e != nil {
 		unix.Close(e.fd)

@@ -15,6 +15,7 @@ type clock struct {
 	busy  time.Duration
 }
 
+// startClock begins to count. Rounds in which other programs used much CPU are left out if there are quiet ones.
 func startClock() (clock, error) {
 	busy, err := busyTime()
 	return clock{time.Now(), busy}, err

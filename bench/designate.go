@@ -26,11 +26,14 @@ func newDesignate(base, token string, writers int) *designate {
 	}}
 }
 
+// designateOf returns a client with the admin token, which no quota limits.
 func designateOf(s *peers.Server, writers int) (*designate, error) {
 	token, err := s.Token()
 	return newDesignate(s.HTTP, token, writers), err
 }
 
+// call is for the preparation. Changes that are measured go through rest_direct.go, because net/http takes more CPU
+// than the server.
 func (d *designate) call(method, address string, body, reply any) error {
 	var payload io.Reader
 	if body != nil {

@@ -123,6 +123,7 @@ func medians(list []figures) figures {
 	}
 }
 
+// median sorts values; nobody needs their order.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -178,6 +179,7 @@ var (
 	perSecond = regexp.MustCompile(`Queries per second:\s+([\d.]+)`)
 )
 
+// measure measures one round of dnsperf.
 func (d dnsperf) measure(ctx context.Context, s *peers.Server) (figures, error) {
 	return measure(ctx, s, d)
 }

@@ -36,6 +36,8 @@ type bench struct {
 	quick     bool
 }
 
+// main is also the program of the clients and of the baseline server. They run in processes of their own, so that their
+// CPU time is not counted as that of the server or of this harness.
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == generateArg {
 		exit(generate(os.Stdin, os.Stdout))
@@ -63,6 +65,7 @@ func main() {
 	exit(err)
 }
 
+// exit ends with 2 on an error, as nameplane does, so that a Makefile does not take a half report for a whole one.
 func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -71,6 +74,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+// run measures the sections one after the other: two at a time would share the two cores, and no figure would be valid.
 func (b *bench) run(ctx context.Context, sections []string) error {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two cores are needed, one for the server and one for its clients")
@@ -114,6 +118,8 @@ func (b *bench) built(path string) string {
 	return full
 }
 
+// seconds returns the length of a round. Rounds of full length are long enough that the start of a client does not
+// count.
 func (b *bench) seconds(full, quick int) time.Duration {
 	if b.quick {
 		full = quick

@@ -19,6 +19,7 @@ type report struct {
 	text strings.Builder
 }
 
+// newReport begins with the machine, because only the ratios of a run are valid on another one.
 func newReport(out io.Writer, quick bool) *report {
 	r := &report{out: out}
 	r.add("# Measured\n\nWritten by `make bench` on %s\n", machine())
@@ -28,12 +29,14 @@ func newReport(out io.Writer, quick bool) *report {
 	return r
 }
 
+// add prints at once: a run takes half an hour, and its first tables are useful before its end.
 func (r *report) add(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.text.WriteString(text)
 	fmt.Fprint(r.out, text)
 }
 
+// note writes a paragraph of its own, for what a reader must know about the table next to it.
 func (r *report) note(format string, args ...any) {
 	r.add("\n"+format+"\n", args...)
 }
@@ -49,6 +52,7 @@ func (r *report) table(heading string, rows [][]string) {
 	}
 }
 
+// write replaces the page only after a complete run, so that it never has tables of two builds.
 func (r *report) write() error {
 	return os.WriteFile(reportFile, []byte(r.text.String()), 0o644)
 }
@@ -67,7 +71,7 @@ func (r *report) servers(transport string, servers []*peers.Server, results []fi
 		}
 	}
 	rows := [][]string{{"server", "queries/s", "ratio to the better of Knot and NSD", "CPU µs/query",
-		"CPU ratio to the better", "memory MB", "lost %"}}
+		"CPU ratio to the better of the two", "memory MB", "lost %"}}
 	for i, s := range servers {
 		f := results[i]
 		rows = append(rows, []string{s.Name, fmt.Sprintf("%.0f", f.qps), ratio(f.qps, best.qps),

@@ -42,6 +42,8 @@ func (b *bench) rest(ctx context.Context) error {
 	return nil
 }
 
+// restChanges counts a change when the reply has arrived, and checks by DNS that the last change of each writer is
+// served. A fast reply to a lost change would be worth nothing.
 func (b *bench) restChanges(ctx context.Context, zone peers.Zone) ([][]string, error) {
 	s, err := peers.Nameplane(b.nameplane).Start(ctx, []peers.Zone{zone}, peers.Options{Ready: time.Minute})
 	if err != nil {
@@ -119,6 +121,7 @@ func (b *bench) updates(ctx context.Context, zone peers.Zone) ([][]string, error
 	return rows, nil
 }
 
+// update replaces the addresses of a name in one message, as a REST request does.
 func update(conn *dns.Conn, n int) error {
 	h := host(n % (zoneNames / 10) * 10)
 	set := &dns.A{Hdr: dns.RR_Header{Name: h.name(), Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 300}}

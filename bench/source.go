@@ -74,6 +74,7 @@ func answerAll(l net.Listener) {
 	}
 }
 
+// answerOne reads as little of a request as it must to find the next one.
 func answerOne(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)

@@ -72,10 +72,12 @@ func summary(taken []time.Duration, failed []error, length time.Duration) change
 	return c
 }
 
+// row returns the cells that every table about changes has.
 func (c changes) row(who string) []string {
 	return []string{who, fmt.Sprintf("%.0f", c.PerSec), millis(c.P50), millis(c.P99), fmt.Sprint(c.Errors)}
 }
 
+// millis keeps two digits: the shortest change takes some tenths of a millisecond.
 func millis(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
 }

@@ -23,6 +23,7 @@ type authority struct {
 // certLife is longer than any lab runs.
 const certLife = 30 * 24 * time.Hour
 
+// newAuthority creates a new key for each lab, so that no certificate of a lab is worth anything after it.
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -78,6 +78,7 @@ func (l *Lab) listenControl() (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
+// serveControl answers one request on each connection, so that a client which stops in the middle holds nothing.
 func (l *Lab) serveControl(ctx context.Context, at net.Listener) error {
 	return accept(ctx, at, func(conn net.Conn) {
 		defer conn.Close()

@@ -15,6 +15,7 @@ type pipes struct {
 
 func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
 
+// dial waits until Accept takes the connection, as a TCP connection waits for the backlog of its listener.
 func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {

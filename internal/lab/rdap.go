@@ -65,6 +65,7 @@ func (r *registry) knows(host string, d *registration) bool {
 	})
 }
 
+// bootstrap returns the file by which clients find the RDAP server of a top-level domain (RFC 9224 §3).
 func (r *registry) bootstrap() object {
 	services := []any{}
 	for _, t := range r.tlds {
@@ -157,6 +158,7 @@ func (r registrar) entity() object {
 		"vcardArray": []any{"vcard", [][]any{{"version", object{}, "text", "4.0"}, {"fn", object{}, "text", r.name}}}}
 }
 
+// secureDNS returns the DS record that the registry has. It can differ from the one in the zone of the TLD.
 func (d *registration) secureDNS() object {
 	rec, _ := dns.NewRR(d.ds) // nil for an empty text
 	ds, ok := rec.(*dns.DS)

@@ -88,6 +88,7 @@ func (p *plan) addTLD(s section) (err error) {
 	return nil
 }
 
+// addRegistration reads a section that makes a registration differ from the healthy one of registerOthers.
 func (p *plan) addRegistration(s section) error {
 	name, err := dnsname.Parse(s.args[0])
 	if err != nil {

@@ -111,6 +111,7 @@ func (l *Lab) listen(o Options, services []service, port string) (net.Listener, 
 	return at, nil
 }
 
+// serveRDAP uses TLS also on loopback, so that the client of a scan verifies certificates as it does on the internet.
 func (r *registry) serveRDAP(ctx context.Context, at net.Listener, cert tls.Certificate) error {
 	s := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -127,6 +128,7 @@ func (r *registry) serveRDAP(ctx context.Context, at net.Listener, cert tls.Cert
 // whoisTime limits how long a client may take to send its query.
 const whoisTime = 10 * time.Second
 
+// serveWHOIS ends lines with CR and LF, as most registries do, because clients must be able to read both forms.
 func (r *registry) serveWHOIS(ctx context.Context, at net.Listener, host string) error {
 	return accept(ctx, at, func(c net.Conn) {
 		defer c.Close()

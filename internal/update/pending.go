@@ -62,6 +62,7 @@ func (d *pendingUpdate) put(s zone.RecordSet, stored bool) *pendingSet {
 	return p
 }
 
+// find returns the set of a type, or nil. A name has few types, so a scan is faster than an index.
 func find(sets []*pendingSet, t rr.Type) *pendingSet {
 	if i := slices.IndexFunc(sets, func(s *pendingSet) bool { return s.set.Type == t }); i >= 0 {
 		return sets[i]

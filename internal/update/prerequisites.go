@@ -48,6 +48,8 @@ func (d *pendingUpdate) prerequisites(list []Record) error {
 			return refuse(wire.RcodeFormErr, "the prerequisite for %s has class %d", p.Name, p.Class)
 		}
 	}
+	// The order is that of the message, so that the reply to an update with several unmet prerequisites is always the
+	// same.
 	for _, o := range order {
 		if err := d.equals(o, exact[o]); err != nil {
 			return err

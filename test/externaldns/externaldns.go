@@ -109,11 +109,13 @@ func Run(t *testing.T, connect func(url string) (Client, error)) {
 	t.Run("many", r.many)
 }
 
+// runner runs the tests with one client. They share a server, so each test removes its records.
 type runner struct {
 	client Client
 	server *server.Server
 }
 
+// filter checks that external-dns manages only zones of the project of its token.
 func (r runner) filter(t *testing.T) {
 	for domain, want := range map[string]bool{"example.org": true, "www.example.net": true, "www.example.com": false} {
 		if got := r.client.Match(domain); got != want {
@@ -229,6 +231,7 @@ func (r runner) conflict(t *testing.T) {
 	r.settle(t, nil)
 }
 
+// alias checks a CNAME at the apex, which external-dns marks as an alias. It becomes an ALIAS record set.
 func (r runner) alias(t *testing.T) {
 	r.settle(t, []Endpoint{
 		{DNSName: "lb.example.org", RecordType: "A", Targets: []string{"192.0.2.33"}},

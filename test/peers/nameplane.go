@@ -31,6 +31,7 @@ func Nameplane(binary string) Program {
 	}
 }
 
+// importZones loads the zones through the API, as an operator does. Other servers read them from files at their start.
 func importZones(ctx context.Context, s *Server, zones []Zone) error {
 	if err := s.WaitHTTP(ctx); err != nil {
 		return err

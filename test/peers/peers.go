@@ -122,6 +122,8 @@ func Start(t testing.TB, p Program, zones []Zone, opts Options) *Server {
 	return s
 }
 
+// find returns the path of a program. A missing program is an error and not a skipped test: the error says how to
+// install it.
 func (p Program) find() (string, error) {
 	if path, err := need.Installed(p.Binary); err == nil {
 		return path, nil
@@ -132,6 +134,8 @@ func (p Program) find() (string, error) {
 	return "", fmt.Errorf("%s is not installed: run make test, which installs it (Debian package %s)", p.Name, p.Package)
 }
 
+// startOnce starts a server on free ports. Another program can take a port before the server binds it; then the server
+// ends, and Start tries again.
 func (p Program) startOnce(ctx context.Context, zones []Zone, opts Options) (*Server, error) {
 	dir, err := os.MkdirTemp("", "peer-"+strings.ToLower(p.Name)+"-")
 	if err != nil {

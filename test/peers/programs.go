@@ -231,6 +231,7 @@ func configureUnbound(s site) ([]string, error) {
 	return []string{"-d", "-c", conf}, err
 }
 
+// configureCoreDNS turns off reloading, which would read all zone files every minute of a measurement.
 func configureCoreDNS(s site) ([]string, error) {
 	var b strings.Builder
 	for _, z := range s.zones {
@@ -240,11 +241,13 @@ func configureCoreDNS(s site) ([]string, error) {
 	return []string{"-conf", conf, "-quiet"}, err
 }
 
+// write makes a file that only its owner can read: configurations contain TSIG secrets.
 func write(dir, name, text string) (string, error) {
 	path := filepath.Join(dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
+// copyFile copies a zone file for servers that write to theirs.
 func copyFile(to, from string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

@@ -22,6 +22,7 @@ func Secondaries() []Program {
 	}
 }
 
+// secondaryBIND turns off what would send packets to other hosts: NOTIFY, recursion, and the keys of the root.
 func secondaryBIND(s site) ([]string, error) {
 	host, port, err := net.SplitHostPort(s.opts.Primary)
 	if err != nil {
@@ -74,6 +75,7 @@ func (t TLS) bind() string {
 	return text + " };\n"
 }
 
+// secondaryKnot keeps zones only in its journal, so that a test sees what was transferred and not what a file had.
 func secondaryKnot(s site) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `server:
@@ -104,6 +106,7 @@ control:
 	return []string{"-c", conf}, err
 }
 
+// secondaryNSD reloads at once after a transfer. By default NSD waits a second, to collect several transfers.
 func secondaryNSD(s site) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `server:

@@ -83,6 +83,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * clockTick, nil
 }
 
+// procKB returns a value of /proc in KiB, which the kernel writes as kB.
 func procKB(pid int, file, key string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {

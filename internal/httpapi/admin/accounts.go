@@ -50,6 +50,7 @@ func (d *server) projectName(id string) string {
 	return p.Name
 }
 
+// token returns the JSON form of a token. It has no secret, because the store has only the hash.
 func (d *server) token(t access.Token) token {
 	return token{ID: t.ID, Name: t.Name, ProjectID: t.Project, ProjectName: d.projectName(t.Project), Role: t.Role,
 		App:     t.App,

@@ -124,6 +124,7 @@ func (a API) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// catalogOnly returns the catalog by itself, for clients that logged in with ?nocatalog.
 func (a API) catalogOnly(w http.ResponseWriter, r *http.Request) {
 	self := httpapi.BaseURL(r, a.PublicURL) + "/v3/auth/catalog"
 	httpapi.JSON(w, http.StatusOK, catalogDoc{a.catalog(r), listLinks{Self: self}})
@@ -132,6 +133,8 @@ func (a API) catalogOnly(w http.ResponseWriter, r *http.Request) {
 // projectMemory is the bytes of memory that a project takes in a list, with the longest name.
 const projectMemory = 2 << 10
 
+// projects lists projects by both of its paths: /v3/auth/projects for users who want their own, and /v3/projects
+// for administrators. Each caller sees the same projects in both.
 func (a API) projects(w http.ResponseWriter, r *http.Request) {
 	if httpapi.CallerOf(r.Context()).IsAdmin() { // others see one project
 		_, _, n := a.Access.Counts()

@@ -20,6 +20,8 @@ const region = "RegionOne"
 // timeLayout is the layout of times in Keystone. Unlike Designate's it has the letter Z.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
+// The types below are documents of Keystone, with its names. Clients require members that have no meaning here, such as
+// parent_id and tags, so these have the values of a project in the default domain.
 type link struct {
 	Rel  string `json:"rel"`
 	Href string `json:"href"`

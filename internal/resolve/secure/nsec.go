@@ -18,6 +18,7 @@ type nsec struct {
 	types       []uint16
 }
 
+// add ignores records that leave the zone: a signer could use them to deny names of other zones.
 func (n *nsecs) add(zone, owner dnsname.Name, rec *dns.NSEC) {
 	next, err := dnsname.Parse(rec.NextDomain)
 	if err == nil && owner.IsIn(zone) && next.IsIn(zone) {
@@ -33,6 +34,7 @@ func (n nsec) covers(name dnsname.Name) bool {
 	return name.Compare(n.next) < 0 || n.next.Compare(n.owner) <= 0
 }
 
+// at returns the record whose owner is the name: it lists the types that exist there.
 func (n *nsecs) at(name dnsname.Name) (nsec, bool) {
 	return find(n.records, func(r nsec) bool { return r.owner == name })
 }

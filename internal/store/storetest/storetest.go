@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	}
 }
 
+// openNew opens a store in a new directory, for tests that need no restart.
 func openNew(t *testing.T, open Opener) store.Store {
 	t.Helper()
 	return openIn(t, open, t.TempDir())

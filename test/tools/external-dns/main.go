@@ -21,6 +21,8 @@ func main() {
 	}
 }
 
+// run takes the address and the key from the environment, as external-dns does. It reads the records back through the
+// same provider, so that a test sees what external-dns would see in its next loop.
 func run(ctx context.Context) error {
 	cfg := &externaldns.Config{PDNSServer: os.Getenv("PDNS_SERVER"), PDNSServerID: "localhost",
 		PDNSAPIKey: os.Getenv("PDNS_API_KEY")}
