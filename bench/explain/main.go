@@ -1,5 +1,5 @@
-// Command explain measures scan, analyze and compare: in the lab, over trees with known faults, and against real
-// resolvers.
+// Command explain measures scan, analyze, compare and service: in the lab, over trees with known faults, and against
+// real resolvers.
 //
 // It prints the tables of docs/bench-explain.md. Start with measures in this file: lab.go measures the program in the
 // lab, and tests.go runs tests and turns their output into tables.
@@ -58,13 +58,13 @@ type measure struct {
 	run  func(options) (figure, error)
 }
 
-var measures = []measure{{"lab", measureLab}, {"corpus", corpus}, {"flips", flips}, {"watch", watch}, {"harm", harm},
-	{"ranges", ranges}}
+var measures = []measure{{"lab", measureLab}, {"service", measureService}, {"corpus", corpus}, {"flips", flips},
+	{"watch", watch}, {"harm", harm}, {"ranges", ranges}}
 
 func main() {
 	var o options
 	only := flag.String("only", "",
-		"comma-separated `names` of figures: lab, corpus, flips, watch, harm, ranges; all without it")
+		"comma-separated `names` of figures: lab, service, corpus, flips, watch, harm, ranges; all without it")
 	flag.StringVar(&o.bin, "bin", "", "the `program` nameplane; built without it")
 	flag.IntVar(&o.times, "times", 3, "`number` of runs of each command for each domain of the lab")
 	flag.IntVar(&o.healthy, "healthy", 500, "trees without faults")

@@ -80,7 +80,7 @@ func flips(o options) (f figure, err error) {
 func watch(options) (figure, error) {
 	f := figure{title: "Watched until it is safe: late resolvers that are not in the list",
 		want: "none of them has the older answer when `watch --until safe` ends",
-		head: []string{"", "result"}}
+		head: []string{"measurement", "result"}}
 	return f.addLines("^TestWatchUnseen$", []string{"watched until safe"}, "-watches", "20")
 }
 
@@ -88,7 +88,7 @@ func watch(options) (figure, error) {
 func harm(options) (figure, error) {
 	f := figure{title: "Harm: names that do not exist yet",
 		want: "no resolver caches that they do not exist, while plain queries make all of them cache it",
-		head: []string{"", "negative entries"}}
+		head: []string{"measurement", "result"}}
 	return f.addLines("^(TestHarm|TestHarmValidating)$", []string{"negative entries at "})
 }
 

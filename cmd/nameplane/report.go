@@ -47,6 +47,8 @@ With --lab all queries go to the simulated internet of "nameplane lab up", and n
 leaves this machine. --record FILE writes all queries and answers to a file. --replay
 FILE prints the same report from that file, without sending queries.`
 
+// addFlags adds the flags of all reports. Their -o has more formats than that of other commands, because CI systems and
+// calendars read reports too.
 func (l *reportCommand) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&l.out, "output", "o", "text",
@@ -222,6 +224,7 @@ type progressLine struct {
 	shown   bool
 }
 
+// newProgressLine returns a line for standard error, so that users see the progress of a report that they redirect.
 func newProgressLine(w io.Writer, quiet bool) *progressLine {
 	return &progressLine{w: w, enabled: !quiet && cli.IsTerminal(w)}
 }

@@ -24,20 +24,28 @@ For DNS the report shows what to enter at the DNS host, and names the mistake if
 was copied wrong.
 
 -f FILE reads GatewayClass, Gateway, ListenerSet, HTTPRoute, GRPCRoute, TLSRoute,
-ReferenceGrant, BackendTLSPolicy, Ingress, Service, EndpointSlice, Namespace and
-Certificate objects, as "kubectl get ... -o yaml" prints them. Other kinds are ignored,
+ReferenceGrant, BackendTLSPolicy, Ingress, Service, EndpointSlice, Namespace, Certificate
+and Challenge objects, as "kubectl get ... -o yaml" prints them. Other kinds are ignored,
 and Secrets are never read. Without objects, give the hostname and --target.
+
+A TXT record, a text at a URL, or the nameservers of the zone can prove the ownership of
+the hostname. If several are given, one is enough. All servers of the zone must have the
+record, and all of its nameservers must be the given ones.
 
 Only the authoritative servers of the name are queried, no cache. Connections go to the
 ports of the listeners, or to port 443, at the addresses that the hostname has. Private
 addresses are refused without --private.` + reportLong
 
-// serviceCommand is the command service.
+// serviceCommand is the command service. Unlike the other reports, one run can have many hostnames, each with a report
+// of its own.
 type serviceCommand struct {
 	reportCommand
 	file   string
 	target string
-	proof  string
+
+	proof     string   // NAME=VALUE
+	proofHTTP string   // URL=TEXT
+	proofNS   []string // names of nameservers
 }
 
 func newServiceCommand() *cobra.Command {
@@ -49,6 +57,7 @@ func newServiceCommand() *cobra.Command {
 		Example: `  kubectl get gatewayclass,gateway,httproute,service,endpointslice -A -o yaml | nameplane service -f -
   nameplane service www.example.com --target edge.example.net
   nameplane service www.example.com --target 192.0.2.7 --proof _token.example.com=a1b2c3
+  nameplane service www.example.com --target 192.0.2.7 --proof-http http://www.example.com/token=a1b2c3
   nameplane service -f gateway.yaml --record facts.json`,
 		Args: cli.Args(0, 1),
 		RunE: l.run,
@@ -58,6 +67,11 @@ func newServiceCommand() *cobra.Command {
 	f.StringVarP(&l.file, "file", "f", "", "read the objects from this `FILE`; \"-\" for standard input")
 	f.StringVar(&l.target, "target", "", "the host name or address that the hostname must point to (`TARGET`)")
 	f.StringVar(&l.proof, "proof", "", "the TXT record that proves the ownership, as `NAME=VALUE`")
+	f.StringVar(&l.proofHTTP, "proof-http", "",
+		"the text at a URL of the hostname that proves the ownership, as `URL=TEXT`")
+	f.StringSliceVar(&l.proofNS, "proof-ns", nil,
+		"the `NAMESERVERS` that prove the ownership, if the zone is delegated to no others")
+	f.BoolVar(&l.source.change, "change", false, "the records have just been entered")
 	return c
 }
 
@@ -79,6 +93,8 @@ func (l *serviceCommand) run(cmd *cobra.Command, args []string) error {
 		if err := l.show(cmd.OutOrStdout(), r); err != nil {
 			return err
 		}
+		// All reports are printed, also after a broken one: one cause often breaks many hostnames, and the reports show
+		// which.
 		code = worse(code, r.Exit(explain.Severity(l.failOn)))
 	}
 	if code != 0 {
@@ -89,6 +105,7 @@ func (l *serviceCommand) run(cmd *cobra.Command, args []string) error {
 
 // worse returns the worse of two exit statuses: an error, no verdict, a warning, nothing.
 func worse(a, b int) int {
+	// The numbers are not in the order of severity: 3 says that nothing is known, which is not as bad as a failure.
 	rank := map[int]int{0: 0, 1: 1, cli.ExitUnknown: 2, 2: 3}
 	if rank[b] > rank[a] {
 		return b
@@ -109,6 +126,7 @@ func (l *serviceCommand) all(cmd *cobra.Command, args []string) ([]*explain.Fact
 	if err != nil {
 		return nil, err
 	}
+	// The dialer of the gatherer refuses private addresses. A lab has a dialer of its own.
 	if l.source.private && l.source.Lab == "" {
 		g.Connect = new(net.Dialer).DialContext
 	}
@@ -143,6 +161,8 @@ func (l *serviceCommand) inputs(cmd *cobra.Command, args []string) (out []gather
 		if objects, err = l.objects(cmd.InOrStdin()); err != nil {
 			return nil, err
 		}
+		// With an argument, only that hostname of the file is checked, so that a file of a whole cluster needs no
+		// editing.
 		if len(args) == 0 {
 			hosts = objects.Hosts()
 		}
@@ -156,7 +176,13 @@ func (l *serviceCommand) inputs(cmd *cobra.Command, args []string) (out []gather
 		}
 	}
 	for _, h := range hosts {
+		if _, _, err := gather.ParseInput(h); err != nil { // before the servers of any hostname are asked
+			return nil, cli.Usage(cmd, "%s", err)
+		}
 		in, err := gather.ParseService(h, l.target, l.proof, objects)
+		if err == nil {
+			err = in.ParseProofs(l.proofHTTP, l.proofNS)
+		}
 		if err != nil {
 			return nil, cli.Usage(cmd, "%s", err)
 		}
@@ -194,6 +220,7 @@ func (l *serviceCommand) recorded() ([]*explain.Facts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.replay, err)
 	}
+	// A recording of another command has none of the facts that these checks need, so they would find nothing wrong.
 	for _, facts := range all {
 		if facts.Kind != explain.KindService {
 			return nil, cli.Fail(fmt.Sprintf("nameplane %s --replay %s", facts.Kind, l.replay),

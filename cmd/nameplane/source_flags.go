@@ -74,6 +74,7 @@ func addLabFlag(c *cobra.Command, dir *string) {
 	c.Flags().Lookup("lab").NoOptDefVal = labDir
 }
 
+// addResolversFlag adds --resolvers. The built-in list has public resolvers only; a provider wants to see its own.
 func addResolversFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVar(file, "resolvers", "",
 		"query the resolvers in this `FILE`; docs/reference/explain.md describes the format")

@@ -48,6 +48,7 @@ type watcher struct {
 	lastState string // description of the state at the last scan
 }
 
+// newWatchCommand needs a name, unlike compare: there is no recording that could have it.
 func newWatchCommand() *cobra.Command {
 	v := &watcher{}
 	c := &cobra.Command{
@@ -72,6 +73,8 @@ func newWatchCommand() *cobra.Command {
 	return c
 }
 
+// run checks all flags before the first query. The deadline is for all scans together, and each scan has its own
+// timeout.
 func (v *watcher) run(cmd *cobra.Command, args []string) error {
 	input, types, err := splitTypes(cmd, args)
 	if err != nil {

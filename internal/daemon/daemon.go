@@ -264,6 +264,7 @@ func (d *Daemon) Endpoints() Endpoints {
 // Zones returns the number of zones that are served.
 func (d *Daemon) Zones() int { return d.publisher.Snapshot().Len() }
 
+// urlOf returns the URL of a listener. The port is the bound one, which differs from the configuration for port 0.
 func urlOf(s *httpapi.Server, t config.TLS) string {
 	switch {
 	case s == nil:

@@ -35,6 +35,13 @@ func (d *Daemon) openExplain() error {
 	}
 	// All scans share one rate limit: a server that several scans query sees them as one client.
 	base.Options.Pace = &resolve.Pace{Rate: base.Options.Rate}
+	base.Hosted = func(zone dnsname.Name) (serial uint32, ok bool) {
+		z := d.publisher.Snapshot().ZoneOf(zone)
+		if z == nil {
+			return 0, false
+		}
+		return z.Serial(), true
+	}
 	service, err := scans.Open(d.publisher, scanWith(base),
 		scans.Options{Public: c.Public, Budget: d.budget, Parse: parseTarget, CheckService: func(r scans.Request) error {
 			_, err := parseService(r)
@@ -91,7 +98,11 @@ func parseService(r scans.Request) (gather.ServiceInput, error) {
 			return gather.ServiceInput{}, fmt.Errorf("objects: %w", err)
 		}
 	}
-	return gather.ParseService(r.Target, r.PointsTo, r.Proof, objects)
+	in, err := gather.ParseService(r.Target, r.PointsTo, r.Proof, objects)
+	if err != nil {
+		return in, err
+	}
+	return in, in.ParseProofs(r.ProofHTTP, r.ProofNS)
 }
 
 func parseTarget(input string) (dnsname.Name, error) {

@@ -269,6 +269,7 @@ func (d *Daemon) revokeApp(ctx context.Context, actor store.Actor, app string) (
 	return n, nil
 }
 
+// rulesAPI returns the API of DNS rules. The management listener and the one of platforms both register its Mm5 paths.
 func (d *Daemon) rulesAPI() mecapi.API {
 	return mecapi.API{Service: d.rules, Callbacks: d.callbacks, Log: d.log, Done: d.stopping, Revoke: d.revokeApp,
 		EdgeGallery: d.cfg.MEC.EdgeGallery}

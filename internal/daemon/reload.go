@@ -25,6 +25,7 @@ func NewLogger(c config.Log) (*slog.Logger, *slog.LevelVar) {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts)), level
 }
 
+// setLevel changes the level of a log that is in use: every part of the server keeps the same logger.
 func setLevel(level *slog.LevelVar, c config.Log) {
 	var l slog.Level
 	if l.UnmarshalText([]byte(c.Level)) == nil { // config has checked it
@@ -32,6 +33,8 @@ func setLevel(level *slog.LevelVar, c config.Log) {
 	}
 }
 
+// dnsConfig translates the settings for the DNS server. TLS 1.2 is enough for queries (RFC 8310 §9), and dnspeer
+// refuses transfers over it. QUIC always uses TLS 1.3 (RFC 9001 §4.2).
 func (d *Daemon) dnsConfig() (dnsserver.Config, error) {
 	c := d.cfg.DNS
 	secret, err := c.CookieSecret()
@@ -87,6 +90,8 @@ func (d *Daemon) forwardConfig(c config.Forward) (forward.Config, error) {
 	return f, err
 }
 
+// designateSettings numbers the name servers in the order of the configuration: the first one becomes the MNAME of new
+// zones.
 func (d *Daemon) designateSettings() designate.Settings {
 	c := d.cfg.Designate
 	s := designate.Settings{BaseURL: strings.TrimSuffix(d.cfg.HTTP.PublicURL, "/"), DefaultTTL: c.DefaultTTL,

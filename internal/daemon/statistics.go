@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// statistics returns a function that returns counters of the server by the names that PowerDNS has for them.
+// statistics returns a function that returns counters of the server by the names that PowerDNS has for them. It reads
+// the metrics, so that both APIs always show the same numbers.
 func statistics(metrics prometheus.Gatherer, started time.Time) func() map[string]uint64 {
 	return func() map[string]uint64 {
 		out := map[string]uint64{"uptime": uint64(time.Since(started).Seconds())}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nameplane/nameplane/internal/dnsname"
 	"github.com/nameplane/nameplane/internal/explain/safeat"
+	"github.com/nameplane/nameplane/internal/explain/service"
 	"github.com/nameplane/nameplane/internal/registry"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/resolve/secure"
@@ -276,4 +277,7 @@ type Past struct {
 	Absent    []rr.Type      `json:"absent,omitempty"` // types that the authority denied
 	Expires   time.Time      `json:"expires,omitzero"`
 	Registrar string         `json:"registrar,omitempty"`
+
+	Ownership *service.Ownership `json:"ownership,omitempty"` // of a service; nil: it needs no proof
+	Proofs    string             `json:"proofs,omitempty"`    // the proofs that Ownership is about
 }

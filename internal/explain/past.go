@@ -31,6 +31,10 @@ func PastOf(f *Facts) Past {
 	for _, h := range f.Chain {
 		p.Sets = append(p.Sets, Set{Name: h.From, Type: typeOf(h.Type), TTL: h.TTL, Data: []string{h.To.String()}})
 	}
+	if f.Service != nil && f.Service.proofs() != "" {
+		o := OwnershipOf(f)
+		p.Ownership, p.Proofs = &o, f.Service.proofs()
+	}
 	for _, r := range f.Registrations {
 		if !f.Domain.IsZero() && r.Domain == f.Domain.String() {
 			p.Expires, p.Registrar = r.Dates.Expires, r.Registrar.Name

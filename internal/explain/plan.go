@@ -37,6 +37,9 @@ func PlanChange(f *Facts) (safeat.Plan, bool) {
 	}
 	l := safeat.Link{Owner: f.Name, Type: f.Outcomes[i].Type, Role: safeat.Data, Seen: start,
 		Denial: DenialOf(f, f.Outcomes[i].Zone)}
+	if want := EntryRecords(f); len(want) > 0 {
+		l.Type = want[0].Type
+	}
 	return safeat.MakePlan(safeat.Change{Create: true, Set: l, Start: start}), true
 }
 

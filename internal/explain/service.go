@@ -17,11 +17,25 @@ type Service struct {
 	Objects *service.Objects `json:"objects,omitempty"` // nil: none were given
 	Whole   bool             `json:"whole,omitempty"`   // Objects has all objects of a cluster: others do not exist
 	Targets service.Targets  `json:"targets,omitzero"`
-	Proof   *service.Record  `json:"proof,omitempty"` // the TXT record that proves the ownership; nil: none is needed
+
+	// The proofs of ownership. One that is complete is enough; without any, no proof is needed.
+	Proof       *service.Record `json:"proof,omitempty"`       // the TXT record
+	Token       *service.Token  `json:"token,omitempty"`       // the text at a URL
+	Nameservers []dnsname.Name  `json:"nameservers,omitempty"` // the zone must be delegated to these servers only
+	// Ownership is the result of earlier checks; nil: there were none.
+	Ownership *service.Ownership `json:"ownership,omitempty"`
+	Records   []Answer           `json:"records,omitempty"` // the answers of each server to the question for Proof
+	Tokens    []Connection       `json:"tokens,omitempty"`  // the replies of each address to the request for Token
+
+	// HasAlias says that the DNS host of the zone has the record type ALIAS, because it is this server.
+	HasAlias bool `json:"hasAlias,omitempty"`
+
 	// Lookups are the addresses of the targets, the CAA records, the proof, and the records at names where the records
 	// of the service may have been entered by mistake.
 	Lookups     []Lookup     `json:"lookups,omitempty"`
 	Connections []Connection `json:"connections,omitempty"`
+	// Challenges are the replies to requests as a CA sends them for HTTP-01, if the hostname has such a Challenge.
+	Challenges []Connection `json:"challenges,omitempty"`
 }
 
 // Lookup returns the result of a question, if it was asked.
@@ -76,6 +90,7 @@ type Handshake struct {
 	Covers   Fact      `json:"covers"`  // the certificate is valid for Name
 	Trusted  Fact      `json:"trusted"` // its chain ends at a CA that clients trust
 	Why      string    `json:"why,omitempty"`
+	HTTP2    Fact      `json:"http2,omitempty"` // the server offers HTTP/2; empty: not tried
 }
 
 // Page is the reply to a request.
@@ -98,6 +113,23 @@ func ExpectedRecords(f *Facts) []service.Record {
 	return service.Expected(f.Name, f.Zone, f.Service.Targets, resolved)
 }
 
+// EntryRecords returns the record sets to enter at the DNS host. They are those of ExpectedRecords, except that an apex
+// gets an ALIAS if the DNS host has this type: it follows the target when its addresses change.
+func EntryRecords(f *Facts) []service.Record {
+	want := ExpectedRecords(f)
+	if len(want) == 0 || f.Name != f.Zone || len(f.Service.Targets.Hosts) == 0 || !CanAlias(f) {
+		return want
+	}
+	return []service.Record{{Owner: f.Name, Type: rr.TypeALIAS, Data: []string{f.Service.Targets.Hosts[0].String()},
+		TTL: want[0].TTL}}
+}
+
+// CanAlias reports whether the DNS host of the zone is known to have the record type ALIAS.
+func CanAlias(f *Facts) bool {
+	parent, _, ok := nsSets(f)
+	return f.Service != nil && (f.Service.HasAlias || ok && service.HasAlias(parent.NS))
+}
+
 // LiveRecords returns the record sets that the servers of the zone have at the name and where the records of the
 // service may have been entered by mistake.
 func LiveRecords(f *Facts) (out []service.Live) {
@@ -114,14 +146,38 @@ func LiveRecords(f *Facts) (out []service.Live) {
 			}
 		}
 	}
-	if f.Service != nil {
-		for _, l := range f.Service.Lookups {
-			if l.Question.Name.IsIn(f.Zone) && l.Alias.IsZero() {
-				add(l.Question.Name, l.Question.Type, l.Data)
-			} else if l.Question.Name.IsIn(f.Zone) {
-				add(l.Question.Name, rr.TypeCNAME, []string{l.Alias.String()})
-			}
+	if f.Service == nil {
+		return out
+	}
+	owners := recordOwners(f)
+	for _, l := range f.Service.Lookups {
+		switch name := l.Question.Name; {
+		case !slices.Contains(owners, name):
+		case l.Alias.IsZero():
+			add(name, l.Question.Type, l.Data)
+		default:
+			add(name, rr.TypeCNAME, []string{l.Alias.String()})
 		}
 	}
 	return out
+}
+
+// recordOwners returns the names of the records of the service, and those at which they may have been entered by
+// mistake. Other names, such as the random one that finds wildcards, prove nothing.
+func recordOwners(f *Facts) (out []dnsname.Name) {
+	want := ExpectedRecords(f)
+	if f.Service.Proof != nil {
+		want = append(want, *f.Service.Proof)
+	}
+	for _, w := range want {
+		out = slices.Concat(out, []dnsname.Name{w.Owner}, service.Suspects(w, f.Zone), service.OtherZones(w.Owner, f.Zone))
+	}
+	return out
+}
+
+// WaitsForHTTP reports whether a CA has yet to test the hostname with HTTP-01.
+func WaitsForHTTP(s *Service) bool {
+	return s.Objects != nil && slices.ContainsFunc(s.Objects.Challenges, func(c service.Challenge) bool {
+		return c.Spec.Type == "HTTP-01" && c.Status.State != "valid"
+	})
 }

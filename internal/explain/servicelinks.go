@@ -28,15 +28,19 @@ const (
 // serviceLinks has the link of each check of a service. All other checks are about DNS.
 var serviceLinks = map[string]ServiceLink{
 	"SVC01": LinkClass,
-	"SVC02": LinkGateway, "SVC03": LinkGateway,
-	"SVC05": LinkListener, "SVC06": LinkListener,
+	"SVC02": LinkGateway, "SVC03": LinkGateway, "SVC04": LinkGateway,
+	"SVC05": LinkListener, "SVC06": LinkListener, "SVC15": LinkListener,
 	"SVC07": LinkRoute, "SVC08": LinkRoute, "SVC09": LinkRoute, "SVC10": LinkRoute, "SVC12": LinkRoute, "SVC13": LinkRoute,
-	"SVC16": LinkRoute,
-	"OWN01": LinkOwnership,
+	"SVC14": LinkRoute, "SVC16": LinkRoute, "SVC29": LinkRoute, "SVC30": LinkRoute,
+	"OWN01": LinkOwnership, "OWN02": LinkOwnership, "OWN03": LinkOwnership, "OWN04": LinkOwnership,
+	"OWN05": LinkOwnership, "OWN06": LinkOwnership,
+	"SVC24": LinkCertificate,
 	"TLS01": LinkCertificate, "TLS02": LinkCertificate, "TLS03": LinkCertificate, "TLS04": LinkCertificate,
-	"TLS05": LinkCertificate, "TLS07": LinkCertificate, "TLS09": LinkCertificate,
+	"TLS05": LinkCertificate, "TLS06": LinkCertificate, "TLS07": LinkCertificate, "TLS08": LinkCertificate,
+	"TLS09": LinkCertificate, "TLS10": LinkCertificate, "TLS11": LinkCertificate, "TLS12": LinkCertificate,
 	"SVC11":  LinkBackend,
-	"HTTP01": LinkBackend, "HTTP02": LinkBackend, "HTTP03": LinkBackend, "HTTP04": LinkBackend, "HTTP06": LinkBackend,
+	"HTTP01": LinkBackend, "HTTP02": LinkBackend, "HTTP03": LinkBackend, "HTTP04": LinkBackend, "HTTP05": LinkBackend,
+	"HTTP06": LinkBackend, "HTTP07": LinkBackend,
 }
 
 // IsServiceCheck reports whether a check is one of a service.

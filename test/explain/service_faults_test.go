@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
@@ -8,6 +9,11 @@ import (
 
 // scenarios are services with one fault each.
 func scenarios() []scenario {
+	return slices.Concat(firstScenarios(), objectScenarios(), ownershipScenarios(), recordScenarios(),
+		certificateScenarios())
+}
+
+func firstScenarios() []scenario {
 	const cname = `app.example.com. 300 CNAME edge.example.net.`
 	const token = `_token.app.example.com. 300 TXT "a1b2c3d4e5"`
 	hostAddr := []string{"{type: Hostname, value: edge.example.net}", "{type: IPAddress, value: 93.184.9.1}"}
@@ -73,25 +79,25 @@ func scenarios() []scenario {
 			host: "*.example.com", want: "SVC13", link: explain.LinkRoute, words: "No route uses the hostname *.example.com"},
 
 		{name: "proof missing", proof: true, zone: []string{token, ""}, want: "OWN01", link: explain.LinkOwnership,
-			words: "does not have the value"},
+			words: "does not exist"},
 		{name: "proof at the apex", proof: true, zone: []string{token, `example.com. 300 TXT "a1b2c3d4e5"`}, want: "OWN01",
 			link: explain.LinkOwnership, words: "it is at another name"},
 		{name: "proof without underscore", proof: true, zone: []string{"_token", "token"}, want: "OWN01",
 			link: explain.LinkOwnership, words: "an underscore is missing"},
-		{name: "proof with quotes", proof: true, zone: []string{`"a1b2c3d4e5"`, `"\"a1b2c3d4e5\""`}, want: "OWN01",
+		{name: "proof with quotes", proof: true, zone: []string{`"a1b2c3d4e5"`, `"\"a1b2c3d4e5\""`}, want: "OWN02",
 			link: explain.LinkOwnership, words: "quotation marks"},
-		{name: "proof with a space", proof: true, zone: []string{`"a1b2c3d4e5"`, `"a1b2c3d4e5\194\160"`}, want: "OWN01",
+		{name: "proof with a space", proof: true, zone: []string{`"a1b2c3d4e5"`, `"a1b2c3d4e5\194\160"`}, want: "OWN02",
 			link: explain.LinkOwnership, words: "invisible character"},
-		{name: "proof cut", proof: true, zone: []string{`"a1b2c3d4e5"`, `"a1b2c3d4"`}, want: "OWN01",
+		{name: "proof cut", proof: true, zone: []string{`"a1b2c3d4e5"`, `"a1b2c3d4"`}, want: "OWN02",
 			link: explain.LinkOwnership, words: "the end of the value is missing"},
 
 		{name: "record missing", zone: []string{cname, ""}, want: "SVC20", link: dns, words: "has no record"},
 		{name: "a wildcard that a longer name hides", zone: []string{"app.example.com. 300 CNAME",
 			"*.example.com. 300 CNAME"},
 			want: "SVC20", link: dns, words: "has no record that leads to the service. "},
-		{name: "doubled suffix", zone: []string{"app.example.com. 300", "app.example.com.example.com. 300"}, want: "SVC20",
+		{name: "doubled suffix", zone: []string{"app.example.com. 300", "app.example.com.example.com. 300"}, want: "SVC22",
 			link: dns, words: "the form added it again"},
-		{name: "as text", zone: []string{"CNAME edge.example.net.", `TXT "edge.example.net"`}, want: "SVC20", link: dns,
+		{name: "as text", zone: []string{"CNAME edge.example.net.", `TXT "edge.example.net"`}, want: "SVC21", link: dns,
 			words: "it has another type"},
 		{name: "URL", zone: []string{"CNAME edge.example.net.", "CNAME https://edge.example.net."}, want: "SVC21", link: dns,
 			words: "a URL was entered"},
@@ -113,7 +119,7 @@ func scenarios() []scenario {
 		{name: "old beside new", objects: hostAddr, zone: []string{"CNAME edge.example.net.", "A 93.184.9.1, 93.184.8.8"},
 			want: "SVC25", link: dns, words: "1 of 2 addresses"},
 		{name: "AAAA forgotten", objects: hostAddr, zone: []string{cname,
-			"app.example.com. 300 A 93.184.9.1\napp.example.com. 300 AAAA 2606:2800:8::8"}, want: "SVC25", link: dns,
+			"app.example.com. 300 A 93.184.9.1\napp.example.com. 300 AAAA 2606:2800:8::8"}, want: "SVC26", link: dns,
 			words: "over IPv6 it leads to 2606:2800:8::8"},
 		{name: "target gone",
 			target: []string{"edge.example.net. 60 A 93.184.9.1\nedge.example.net. 60 AAAA 2606:2800:9::1\n", ""},
@@ -122,13 +128,13 @@ func scenarios() []scenario {
 			"{type: IPAddress, value: 10.1.2.3}"},
 			zone: []string{"CNAME edge.example.net.", "A 10.1.2.3"}, want: "SVC31", link: dns, words: "10.1.2.3"},
 		{name: "zone servers refuse", zone: []string{"zone example.com.", "fault refused\nzone example.com."}, want: "DEL04",
-			link: dns},
+			also: "SVC33", link: dns},
 
 		{name: "other names", web: func(w *website) { w.names = []string{"www.example.org"} }, want: "TLS01", link: cert,
 			words: "valid for www.example.org, and not for app.example.com"},
 		{name: "two labels", objects: []string{"hostnames: [app.example.com]", "hostnames: [a.app.example.com]"},
 			zone: []string{"app.example.com. 300 CNAME", "a.app.example.com. 300 CNAME"}, host: "a.app.example.com",
-			want: "TLS01",
+			want: "SVC24",
 			link: cert, words: "stands for one label only"},
 		{name: "default of Traefik", web: func(w *website) {
 			w.subject, w.names = "TRAEFIK DEFAULT CERT",
@@ -151,7 +157,7 @@ kind: Service`}, want: "TLS09", link: cert, words: "waiting for the challenge"},
 
 		{name: "nothing listens", web: func(w *website) { w.dead = []string{"93.184.9.1", "2606:2800:9::1"} }, want: "HTTP01",
 			link: backend, words: "connection refused"},
-		{name: "IPv6 is dead", web: func(w *website) { w.dead = []string{"2606:2800:9::1"} }, want: "HTTP01", link: backend,
+		{name: "IPv6 is dead", web: func(w *website) { w.dead = []string{"2606:2800:9::1"} }, want: "HTTP05", link: backend,
 			words: "2606:2800:9::1"},
 		{name: "no upstream", web: func(w *website) { w.status, w.body = 503, "no healthy upstream" }, want: "HTTP02",
 			link: backend, words: "no backend is ready"},

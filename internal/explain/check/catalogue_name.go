@@ -57,7 +57,7 @@ var nameChecks = []Check{
 		Refs:  []string{"RFC 1034 §3.6.2"},
 	},
 	{
-		ID: "NAM06", Group: Name, Severity: explain.Critical, Kinds: every, judge: notDangling,
+		ID: "NAM06", Group: Name, Severity: explain.Critical, Kinds: reported, judge: notDangling,
 		Title: "The aliases lead to a name that exists",
 		What:  "The last name that the aliases lead to does not exist.",
 		Why:   "The name does not work. If others can claim the target, they can take over the name.",
@@ -128,7 +128,7 @@ var answerChecks = []Check{
 		Refs:  []string{"RFC 1794"},
 	},
 	{
-		ID: "NAM14", Group: Name, Severity: explain.Error, Kinds: names, judge: publicAddresses,
+		ID: "NAM14", Group: Name, Severity: explain.Error, Kinds: asked, judge: publicAddresses,
 		Title: "All addresses are public",
 		What: "The name leads to an address that cannot be reached from the internet: private, loopback, link-local or " +
 			"reserved.",

@@ -5,7 +5,7 @@ import "github.com/nameplane/nameplane/internal/explain"
 // gatewayAPI is the specification of the conditions that controllers write.
 const gatewayAPI = "Gateway API v1.6, conditions"
 
-// serviceChecks are the checks of the service behind a hostname, by kind of object and by number.
+// serviceChecks are the checks of the objects of a service.
 var serviceChecks = []Check{
 	{
 		ID: "SVC01", Group: Service, Severity: explain.Critical, Kinds: services, judge: classAccepted,
@@ -36,13 +36,24 @@ var serviceChecks = []Check{
 		Refs:  []string{gatewayAPI},
 	},
 	{
+		ID: "SVC04", Group: Service, Severity: explain.Error, Kinds: services, judge: controllerCurrent,
+		Title: "The controller has seen the newest versions of the objects",
+		What:  "The status of an object is older than its last change, which was more than a minute ago.",
+		Why:   "A controller that has stopped leaves its last status, which seems healthy.",
+		How: "observedGeneration of the conditions is compared with the generation of the object, and the time of " +
+			"its last change is read from managedFields. kubectl prints them with --show-managed-fields.",
+		Fix:  "Check that the controller of the GatewayClass runs, and read its log.",
+		Refs: []string{gatewayAPI},
+	},
+	{
 		ID: "SVC05", Group: Service, Severity: explain.Critical, Kinds: services, judge: listenerConflict,
-		Title: "The listener has no conflict with another one",
-		What:  "Two listeners of the Gateway have the same port and hostname, or one port has two protocols.",
-		Why:   "The controller serves neither of them, or only the older one.",
-		How:   "The condition Conflicted of the listener is read.",
-		Fix:   "Give the listeners different hostnames or ports, or delete one.",
-		Refs:  []string{gatewayAPI},
+		Title: "The controller serves the listener",
+		What: "The condition Accepted or Programmed of the listener is False, or Conflicted is True: two listeners of the " +
+			"Gateway have the same port and hostname, or one port has two protocols.",
+		Why:  "The controller does not serve the listener, and of two in conflict none or only the older one.",
+		How:  "The conditions Accepted, Programmed and Conflicted of the listener are read.",
+		Fix:  "Correct the listener as the message says. Give listeners in conflict different hostnames or ports.",
+		Refs: []string{gatewayAPI},
 	},
 	{
 		ID: "SVC06", Group: Service, Severity: explain.Critical, Kinds: services, judge: listenerRefs,
@@ -123,6 +134,26 @@ var serviceChecks = []Check{
 		Refs:  []string{gatewayAPI},
 	},
 	{
+		ID: "SVC14", Group: Service, Severity: explain.Error, Kinds: services, judge: noRivals,
+		Title: "No two routes want the same requests",
+		What:  "Two routes have the same hostname and the same match at one listener.",
+		Why:   "Only the older route gets the requests; of two with the same age, the one whose name comes first.",
+		How:   "The matches of all routes of the hostname are compared: paths, methods, headers and query parameters.",
+		Fix:   "Delete one of the routes, or give them different paths or hostnames.",
+		Refs:  []string{gatewayAPI},
+	},
+	{
+		ID: "SVC15", Group: Service, Severity: explain.Critical, Kinds: services, judge: notShadowed,
+		Title: "Requests reach the listener of the route",
+		What: "The route is attached to one listener, but another listener of the same port has a more specific " +
+			"hostname and no route.",
+		Why: "The most specific listener gets the requests, and answers 404.",
+		How: "The hostnames of the listeners of one port are compared: an exact hostname comes before a wildcard, " +
+			"and a longer wildcard before a shorter one.",
+		Fix:  "Attach the route to the listener with the more specific hostname as well, or remove that listener.",
+		Refs: []string{gatewayAPI},
+	},
+	{
 		ID: "SVC16", Group: Service, Severity: explain.Critical, Kinds: services, judge: hostnameForm,
 		Title: "The hostname is a name that DNS and certificates can have",
 		What:  "The hostname is an address, or has characters that host names cannot have.",
@@ -130,157 +161,5 @@ var serviceChecks = []Check{
 		How:   "The hostname is compared with the syntax of RFC 1123.",
 		Fix:   "Write a host name: letters, digits and hyphens, in labels that dots separate.",
 		Refs:  []string{"RFC 1123 §2.1"},
-	},
-	{
-		ID: "SVC20", Group: Service, Severity: explain.Critical, Kinds: services, judge: recordsPresent,
-		Title: "The hostname has a record",
-		What:  "The zone has no record that leads the hostname to the service.",
-		Why:   "Nobody can find the service.",
-		How: "All servers of the zone are asked for the hostname. If it is missing, they are also asked for names at which " +
-			"the record may have been entered by mistake.",
-		Fix: "Enter the record at the DNS host of the zone.",
-	},
-	{
-		ID: "SVC21", Group: Service, Severity: explain.Critical, Kinds: services, judge: recordsRight,
-		Title: "The hostname leads to the service",
-		What:  "The records of the hostname lead to other addresses than those of the service.",
-		Why:   "Visitors reach another server.",
-		How: "The addresses and aliases of the hostname are compared with the target of the Gateway, and the difference " +
-			"with " +
-			"common copy and paste mistakes.",
-		Fix: "Replace the record at the DNS host of the zone.",
-	},
-	{
-		ID: "SVC25", Group: Service, Severity: explain.Error, Kinds: services, judge: noOldRecords,
-		Title: "All addresses of the hostname are those of the service",
-		What:  "The hostname has addresses of the service and others.",
-		Why:   "A part of the visitors reaches another server.",
-		How:   "The addresses of the hostname are compared with those of the service.",
-		Fix:   "Delete the addresses that do not belong to the service.",
-	},
-	{
-		ID: "SVC31", Group: Service, Severity: explain.Error, Kinds: services, judge: noPrivateAddress,
-		Title: "The hostname has public addresses",
-		What:  "An address of the hostname is private or reserved.",
-		Why:   "Only visitors in the same network can reach it.",
-		How:   "The addresses are compared with the registries of special-purpose addresses.",
-		Fix:   "Point the record to the public address of the service, or use --private for an internal name.",
-		Refs:  []string{"RFC 6890"},
-	},
-	{
-		ID: "SVC32", Group: Service, Severity: explain.Critical, Kinds: services, judge: targetResolves,
-		Title: "The target of the service has an address",
-		What:  "The host name that the hostname must point to has no address.",
-		Why:   "An alias to it leads nowhere.",
-		How:   "The target is looked up for A and AAAA at its authoritative servers.",
-		Fix:   "Correct the target, or create its records.",
-	},
-	{
-		ID: "OWN01", Group: Service, Severity: explain.Critical, Kinds: services, judge: ownershipProved,
-		Title: "The record that proves the ownership is there",
-		What:  "The TXT record that proves the ownership of the domain is missing or different.",
-		Why:   "The provider does not serve a hostname whose owner has not proved it.",
-		How: "All servers of the zone are asked for the record, and no cache. A resolver that is asked too early would " +
-			"remember that the record does not exist.",
-		Fix: "Enter the TXT record at the DNS host of the zone.",
-	},
-	{
-		ID: "TLS01", Group: Service, Severity: explain.Critical, Kinds: services, judge: certificateCovers,
-		Title: "The certificate is valid for the hostname",
-		What:  "The certificate of an address does not contain the hostname.",
-		Why:   "Browsers show a warning instead of the page.",
-		How: "A TLS handshake is made with every address, with the hostname in SNI. A wildcard in a certificate stands for " +
-			"one label, and in a listener for several.",
-		Fix:  "Issue a certificate that contains the hostname, and name its Secret in the listener.",
-		Refs: []string{"RFC 6066 §3", "RFC 9525 §6.3"},
-	},
-	{
-		ID: "TLS02", Group: Service, Severity: explain.Critical, Kinds: services, judge: certificateDefault,
-		Title: "The certificate is not the default of the controller",
-		What:  "The controller shows the certificate that it has for unknown hostnames.",
-		Why:   "The listener for the hostname has no certificate, or the request reached another listener.",
-		How:   "The certificate is compared with the default certificates of known controllers.",
-		Fix:   "Name the Secret of the certificate in the listener, and check its condition ResolvedRefs.",
-	},
-	{
-		ID: "TLS03", Group: Service, Severity: explain.Critical, Kinds: services, judge: certificateCurrent,
-		Title: "The certificate has not expired",
-		What:  "The certificate has expired, expires within 14 days, or is not valid yet.",
-		Why:   "Browsers show a warning instead of the page.",
-		How:   "The dates of the certificate are compared with the time of the scan.",
-		Fix:   "Renew the certificate, and find out why it was not renewed automatically.",
-	},
-	{
-		ID: "TLS04", Group: Service, Severity: explain.Critical, Kinds: services, judge: certificateTrusted,
-		Title: "Browsers trust the certificate",
-		What:  "The chain of the certificate does not end at a CA that this machine trusts.",
-		Why:   "Browsers show a warning instead of the page.",
-		How:   "The chain is verified with the CAs of this machine.",
-		Fix:   "Serve the whole chain with the intermediate certificates, or use a CA that browsers trust.",
-	},
-	{
-		ID: "TLS05", Group: Service, Severity: explain.Error, Kinds: services, judge: certificatesAgree,
-		Title: "All addresses have the same certificate",
-		What:  "The addresses of the hostname show different certificates.",
-		Why:   "Some of them were not updated, or they are different servers.",
-		How:   "The names and dates of the certificates are compared.",
-		Fix:   "Update the servers that show the older certificate.",
-	},
-	{
-		ID: "TLS07", Group: Service, Severity: explain.Error, Kinds: services, judge: caaReadable,
-		Title: "CAs can read the CAA records",
-		What:  "The servers of the zone do not answer the question for CAA.",
-		Why:   "A CA must not issue a certificate when this lookup fails.",
-		How:   "The zone's servers are asked for CAA at the hostname and at the names above it, as a CA does.",
-		Fix:   "Repair the DNS servers of the zone: they must answer queries for every type.",
-		Refs:  []string{"RFC 8659 §3"},
-	},
-	{
-		ID: "TLS09", Group: Service, Severity: explain.Error, Kinds: services, judge: certificateIssued,
-		Title: "cert-manager has issued the certificate",
-		What:  "The condition Ready of the Certificate is False.",
-		Why:   "The listener keeps its older certificate, or has none.",
-		How:   "The condition Ready of the Certificate objects with this hostname is read.",
-		Fix:   "Read the message, and the reason of the Challenge: kubectl describe challenge.",
-	},
-	{
-		ID: "HTTP01", Group: Service, Severity: explain.Critical, Kinds: services, judge: connects,
-		Title: "Every address accepts connections",
-		What:  "An address of the hostname refuses connections, or does not reply.",
-		Why:   "Visitors who use the address see an error, or wait.",
-		How:   "A connection is made to the port of each listener at every address.",
-		Fix:   "Check the load balancer, its ports and its firewall.",
-	},
-	{
-		ID: "HTTP02", Group: Service, Severity: explain.Critical, Kinds: services, judge: backendAnswers,
-		Title: "A backend answers",
-		What:  "The Gateway answers with an error of the server (5xx).",
-		Why:   "DNS and the certificate are right, but no backend is ready.",
-		How:   "A request is sent to every address, with the hostname in the Host field.",
-		Fix:   "Check that the pods of the Service run and are ready.",
-	},
-	{
-		ID: "HTTP03", Group: Service, Severity: explain.Critical, Kinds: services, judge: hostRouted,
-		Title: "The Gateway knows the hostname",
-		What:  "The Gateway answers 404 or 421 with its own page.",
-		Why:   "It has no route for this hostname at this address.",
-		How:   "A request is sent to every address. 404 pages of known controllers differ from those of a backend.",
-		Fix:   "Check the hostname of the route, and that it is attached to the listener of this port.",
-	},
-	{
-		ID: "HTTP04", Group: Service, Severity: explain.Warning, Kinds: services, judge: noRedirectLoop,
-		Title: "The page does not redirect to itself",
-		What:  "The page redirects to its own URL.",
-		Why:   "Browsers stop with an error. Often a proxy in front speaks HTTP to a Gateway that redirects to HTTPS.",
-		How:   "The Location field of the reply is compared with the URL. Redirects are not followed.",
-		Fix:   "Let the proxy in front use HTTPS, or remove one of the redirects.",
-	},
-	{
-		ID: "HTTP06", Group: Service, Severity: explain.Critical, Kinds: services, judge: endpointsReady,
-		Title: "The backends have ready endpoints",
-		What:  "No endpoint of a Service is ready, or the Service does not have the port.",
-		Why:   "The Gateway has nobody to send requests to.",
-		How:   "The EndpointSlices of the Services of the route are read.",
-		Fix:   "Check that the pods of the Service run and pass their readiness probes.",
 	},
 }

@@ -53,7 +53,8 @@ var (
 	every    = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare, explain.KindService}
 	services = []explain.Kind{explain.KindService}
 
-	// SVC20 and SVC21 replace checks of these kinds for a service, because they know what the records must be.
+	// SVC20, SVC21, SVC31 and SVC32 replace checks of these kinds for a service, because they know what the records must
+	// be.
 	asked    = []explain.Kind{explain.Analyze, explain.Compare}
 	reported = []explain.Kind{explain.Scan, explain.Analyze, explain.Compare}
 )
@@ -63,7 +64,8 @@ func All() []Check {
 	delegation := slices.Concat(delegationChecks, serverChecks)
 	slices.SortFunc(delegation, func(a, b Check) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.Concat(registrationChecks, delegation, soaChecks, nameChecks, answerChecks, cacheChecks, secureChecks,
-		conductChecks, mailChecks, serviceChecks, vantageChecks)
+		conductChecks, mailChecks, serviceChecks, recordChecks, ownershipChecks, certificateChecks, pageChecks,
+		vantageChecks)
 }
 
 // Find returns the check with an ID such as "DEL04".
@@ -80,11 +82,16 @@ func Run(f *explain.Facts) []explain.Finding {
 			out = append(out, c.Judge(f)...)
 		}
 	}
-	// The sort is stable: checks stay in the order of the catalogue, and subjects in the order of the facts.
-	slices.SortStableFunc(out, func(a, b explain.Finding) int {
+	sortFindings(out)
+	return out
+}
+
+// sortFindings sorts findings by status and severity. The sort is stable: checks stay in the order of the catalogue,
+// and subjects in the order of the facts.
+func sortFindings(all []explain.Finding) {
+	slices.SortStableFunc(all, func(a, b explain.Finding) int {
 		return cmp.Or(cmp.Compare(rank[a.Status], rank[b.Status]), worseFirst(a, b))
 	})
-	return out
 }
 
 // Judge returns the findings of the check for facts of any kind, or none if the check does not apply. It completes each
@@ -110,7 +117,7 @@ func (c Check) Judge(f *explain.Facts) []explain.Finding {
 		slices.Sort(out[i].Evidence)
 		out[i].Evidence = slices.Compact(out[i].Evidence)
 	}
-	slices.SortStableFunc(out, func(a, b explain.Finding) int { return worseFirst(a, b) })
+	sortFindings(out)
 	return out
 }
 

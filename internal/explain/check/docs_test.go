@@ -19,7 +19,7 @@ const page = "../../../docs/reference/checks.md"
 
 const intro = `# Checks
 
-` + "`nameplane scan`, `nameplane analyze` and `nameplane compare`" + ` run these checks.
+` + "`nameplane scan`, `analyze`, `compare` and `service`" + ` run these checks.
 ` + "`nameplane checks ID`" + ` prints the same texts.
 This page is generated from them by ` + "`go test ./internal/explain/check -update`" + `.
 

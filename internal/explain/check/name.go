@@ -193,7 +193,7 @@ func aliasAlone(f *explain.Facts) []explain.Finding {
 		beside, evidence := besides(f, a)
 		x := fail("", actorFor(f, a.Zone, explain.DNSHost), text(owner), "")
 		switch {
-		case said[text(owner)]:
+		case said[text(owner)], owner == a.Zone && owner == f.Name && f.Service != nil: // SVC23 reports it
 			continue
 		case owner == a.Zone:
 			x.Severity = explain.Error // most lookups succeed

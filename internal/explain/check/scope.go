@@ -137,11 +137,15 @@ func created(f *explain.Facts, name, zone dnsname.Name) safeat.Link {
 // fixed returns when everyone sees the fix of the selected answers, if they are fixed now. Resolvers keep records for
 // their TTL, and denials for the negative TTL of the zone.
 func fixed(f *explain.Facts, some func(explain.Answer) bool) time.Time {
+	return fixedIn(f, only(f.Answers, func(a explain.Answer) bool { return !a.Subnet.IsValid() && some(a) }))
+}
+
+// fixedIn returns the same for the given answers.
+func fixedIn(f *explain.Facts, answers []explain.Answer) time.Time {
 	var links []safeat.Link
-	for _, a := range f.Answers {
+	for _, a := range answers {
 		name := a.Question.Name
 		switch {
-		case a.Subnet.IsValid() || !some(a):
 		case a.Class == iterate.NXDomain || a.Class == iterate.NoData:
 			links = append(links, created(f, name, a.Zone))
 		default:

@@ -153,6 +153,12 @@ func listenerName(a service.Attachment) string {
 func listenerConflict(f *explain.Facts) []explain.Finding {
 	return each(f, listenerOf, func(a service.Attachment) []explain.Finding {
 		s, generation := listenerStatus(a)
+		for _, kind := range []string{"Accepted", "Programmed"} {
+			if c, fact := condition(s.Conditions, kind, generation); fact == explain.No {
+				return []explain.Finding{fail("", explain.You, listenerName(a), "The %s is not %s: %s", listenerName(a),
+					strings.ToLower(kind), because(c))}
+			}
+		}
 		c, fact := condition(s.Conditions, "Conflicted", generation)
 		switch fact {
 		case explain.Yes:
@@ -175,8 +181,11 @@ func listenerRefs(f *explain.Facts) []explain.Finding {
 		case a.Listener.TLS == nil && a.Listener.Protocol == "HTTPS":
 			return []explain.Finding{fail("", explain.You, name, "The %s has the protocol HTTPS and no certificate.", name)}
 		case fact == explain.No:
-			return []explain.Finding{fail("", explain.You, name, "The %s has a reference that cannot be used: %s", name,
-				because(c))}
+			x := fail("", explain.You, name, "The %s has a reference that cannot be used: %s", name, because(c))
+			if grants := missingGrants(a); c.Reason == "RefNotPermitted" && len(grants) > 0 {
+				x.Fix = "Create with kubectl apply: " + strings.Join(grants, " and ")
+			}
+			return []explain.Finding{x}
 		case fact == explain.Yes:
 			return pass(name, "The references of the %s are valid.", name)
 		case a.Listener.TLS == nil:
@@ -184,6 +193,27 @@ func listenerRefs(f *explain.Facts) []explain.Finding {
 		}
 		return unknown(name, "The %s has no valid condition ResolvedRefs.", name)
 	})
+}
+
+// missingGrants returns the ReferenceGrants for the certificates of a listener that are in other namespaces.
+func missingGrants(a service.Attachment) (out []string) {
+	kind, namespace := "Gateway", ""
+	switch {
+	case a.Set != nil:
+		kind, namespace = a.Set.Kind, a.Set.Namespace
+	case a.Gateway != nil:
+		namespace = a.Gateway.Namespace
+	}
+	if a.Listener.TLS == nil {
+		return nil
+	}
+	for _, ref := range a.Listener.TLS.Certificates {
+		if ref.Namespace != "" && ref.Namespace != namespace {
+			ref.Kind = "Secret"
+			out = append(out, service.NewGrant(kind, namespace, ref))
+		}
+	}
+	return out
 }
 
 // routeFinding returns the findings of one problem: a failure for each route that has it, and a pass for each route
@@ -276,6 +306,12 @@ func routeAllowed(f *explain.Facts) []explain.Finding {
 		return fmt.Sprintf("%s accepts no routes of the namespace %s.", a.Gateway, a.Route.Namespace)
 	})
 	out = slices.DeleteFunc(out, func(x explain.Finding) bool { return x.Status == explain.Pass })
+	for i, a := range only(attachments(f), func(a service.Attachment) bool { return a.Problem == service.NotAllowed }) {
+		if labels := f.Service.Objects.MissingLabels(a); len(labels) > 0 {
+			out[i].Fix = fmt.Sprintf("Add the label that the listener wants: kubectl label namespace %s %s", a.Route.Namespace,
+				strings.Join(labels, " "))
+		}
+	}
 	for _, a := range attachments(f) {
 		if a.Route != nil && a.Problem == service.WrongKind {
 			out = append(out, fail("", explain.You, a.Route.String(), "No listener of %s accepts a %s.", a.Gateway,
@@ -328,12 +364,19 @@ func routePartial(f *explain.Facts) (out []explain.Finding) {
 
 // listenerRoutes is check SVC13. A whole cluster is needed: a file may simply not have the route.
 func listenerRoutes(f *explain.Facts) (out []explain.Finding) {
-	for _, a := range attachments(f) {
+	all := attachments(f)
+	if len(all) == 0 {
+		return nil
+	}
+	_, _, shadowed := f.Service.Objects.Shadow(f.Service.Host)
+	for _, a := range all {
 		if a.Listener == nil {
 			continue
 		}
 		s, _ := listenerStatus(a)
 		switch {
+		case a.Problem == service.NoRoute && shadowed:
+			// SVC15 reports it: a route wants the hostname, but is attached to another listener.
 		case a.Problem != service.NoRoute || s.Attached > 0:
 			out = append(out, pass(listenerName(a), "A route uses the %s.", listenerName(a))...)
 		case f.Service.Whole || f.Service.Objects.Has("HTTPRoute", "GRPCRoute", "TLSRoute"):
@@ -346,7 +389,8 @@ func listenerRoutes(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-var hostForm = regexp.MustCompile(`^(\*\.)?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)*[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+// hostForm matches the characters of a host name. Its labels are short enough, because it was parsed as a domain name.
+var hostForm = regexp.MustCompile(`^(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // hostnameForm is check SVC16.
 func hostnameForm(f *explain.Facts) []explain.Finding {
@@ -362,74 +406,4 @@ func hostnameForm(f *explain.Facts) []explain.Finding {
 		return []explain.Finding{fail("", explain.You, host, "%s has characters that a host name cannot have.", host)}
 	}
 	return pass(host, "%s is a host name.", host)
-}
-
-// backendsFound is check SVC11.
-func backendsFound(f *explain.Facts) (out []explain.Finding) {
-	if f.Service == nil || f.Service.Objects == nil {
-		return nil
-	}
-	for _, b := range f.Service.Objects.Backends(f.Service.Host) {
-		if b.Refused {
-			out = append(out, fail("", explain.You, "Service "+b.Service, "The Service %s is in another namespace than its "+
-				"route, and no ReferenceGrant there allows it.", b.Service))
-		}
-		if !b.Found && (f.Service.Whole || b.Known) {
-			out = append(out, fail("", explain.You, "Service "+b.Service, "The Service %s does not exist.", b.Service))
-		}
-	}
-	failed := len(out) > 0
-	for _, a := range attachments(f) {
-		if a.Route == nil || a.Problem != "" {
-			continue
-		}
-		switch c, fact := condition(parentStatus(a), "ResolvedRefs", a.Route.Generation); {
-		case fact == explain.No:
-			out = append(out, fail("", explain.You, a.Route.String(), "%s has a backend that cannot be used: %s", a.Route,
-				because(c)))
-		case fact == explain.Yes && !failed:
-			out = append(out, pass(a.Route.String(), "The backends of %s are valid.", a.Route)...)
-		}
-	}
-	return out
-}
-
-// endpointsReady is check HTTP06.
-func endpointsReady(f *explain.Facts) (out []explain.Finding) {
-	if f.Service == nil || f.Service.Objects == nil {
-		return nil
-	}
-	for _, b := range f.Service.Objects.Backends(f.Service.Host) {
-		subject := "Service " + b.Service
-		switch {
-		case !b.Found:
-		case !b.HasPort:
-			out = append(out, fail("", explain.You, subject, "The Service %s has no port %d.", b.Service, b.Port))
-		case b.Slices == 0 && !f.Service.Whole:
-			out = append(out, unknown(subject, "The input has no EndpointSlice of the Service %s.", b.Service)...)
-		case b.Ready == 0 && b.Total > 0 && b.Ending == b.Total:
-			out = append(out, fail("", explain.You, subject, "All %d endpoints of the Service %s are terminating.", b.Total,
-				b.Service))
-		case b.Ready == 0:
-			out = append(out, fail("", explain.You, subject, "The Service %s has no ready endpoint: 0 of %d.", b.Service,
-				b.Total))
-		default:
-			out = append(out, pass(subject, "The Service %s has %d ready endpoints of %d.", b.Service, b.Ready, b.Total)...)
-		}
-	}
-	return out
-}
-
-// certificateIssued is check TLS09.
-func certificateIssued(f *explain.Facts) (out []explain.Finding) {
-	if f.Service == nil || f.Service.Objects == nil {
-		return nil
-	}
-	for _, c := range f.Service.Objects.Certificates {
-		if !slices.Contains(c.Spec.Names, f.Service.Host) {
-			continue
-		}
-		out = append(out, accepted(c.Status.Conditions, "Ready", c.Head)...)
-	}
-	return out
 }

@@ -3,143 +3,14 @@ package check
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/service"
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
-
-// expiryWarning is the time before the end of a certificate from which it is reported. cert-manager renews 30 days
-// before the end of a certificate of 90 days, so 14 days left mean that renewal fails.
-const expiryWarning = 14 * 24 * time.Hour
-
-// shaken returns the connections with a complete handshake.
-func shaken(f *explain.Facts) []explain.Connection {
-	if f.Service == nil {
-		return nil
-	}
-	return only(f.Service.Connections, func(c explain.Connection) bool {
-		return c.TLS != nil &&
-			c.TLS.Done == explain.Yes
-	})
-}
-
-// defaults are the certificates that controllers show for hostnames that they do not know.
-var defaults = []string{"TRAEFIK DEFAULT CERT", "Kubernetes Ingress Controller Fake Certificate",
-	"Caddy Local Authority",
-	"localhost.localdomain"}
-
-func isDefault(h *explain.Handshake) bool {
-	return slices.ContainsFunc(defaults, func(d string) bool { return strings.Contains(h.Subject+h.Issuer, d) })
-}
-
-// certificateDefault is check TLS02.
-func certificateDefault(f *explain.Facts) (out []explain.Finding) {
-	for _, c := range shaken(f) {
-		if isDefault(c.TLS) {
-			out = append(out, fail("", explain.You, c.Addr.String(),
-				"%s shows the default certificate of its controller (%s).", c.Addr,
-				c.TLS.Subject))
-			continue
-		}
-		out = append(out, pass(c.Addr.String(), "%s does not show a default certificate.", c.Addr)...)
-	}
-	return out
-}
-
-// certificateCovers is check TLS01. It names the trap of a wildcard: in a listener it stands for several labels, in a
-// certificate for one.
-func certificateCovers(f *explain.Facts) (out []explain.Finding) {
-	if f.Service == nil {
-		return nil
-	}
-	for _, c := range f.Service.Connections {
-		switch {
-		case c.TLS == nil:
-		case c.TLS.Done == explain.No:
-			out = append(out, fail("", explain.You, c.Addr.String(), "%s does not complete a TLS handshake for %s: %s", c.Addr,
-				c.Name, sentence(c.TLS.Problem)))
-		case isDefault(c.TLS): // TLS02
-		case c.TLS.Covers == explain.Yes:
-			out = append(out, pass(c.Addr.String(), "The certificate of %s is valid for %s.", c.Addr, c.Name)...)
-		default:
-			said := fmt.Sprintf("The certificate of %s is valid for %s, and not for %s.", c.Addr, words.Some(c.TLS.Names),
-				c.Name)
-			if w := twoLabels(c); w != "" {
-				said += fmt.Sprintf(" The wildcard %s of a certificate stands for one label only, though the same wildcard of a "+
-					"listener accepts this hostname.", w)
-			}
-			out = append(out, fail("", explain.You, c.Addr.String(), "%s", said))
-		}
-	}
-	return out
-}
-
-// twoLabels returns a wildcard of the certificate below which the hostname has more than one label.
-func twoLabels(c explain.Connection) string {
-	for _, n := range c.TLS.Names {
-		suffix, ok := strings.CutPrefix(n, "*")
-		if ok && strings.HasSuffix(c.Name, suffix) && strings.Contains(strings.TrimSuffix(c.Name, suffix), ".") {
-			return n
-		}
-	}
-	return ""
-}
-
-// certificateCurrent is check TLS03.
-func certificateCurrent(f *explain.Facts) (out []explain.Finding) {
-	for _, c := range shaken(f) {
-		left := c.TLS.Until.Sub(f.At)
-		switch {
-		case f.At.Before(c.TLS.From):
-			out = append(out, fail("", explain.You, c.Addr.String(), "The certificate of %s is valid only from %s.", c.Addr,
-				words.Moment(c.TLS.From, f.At)))
-		case left <= 0:
-			out = append(out, fail("", explain.You, c.Addr.String(), "The certificate of %s expired at %s.", c.Addr,
-				words.Moment(c.TLS.Until, f.At)))
-		case left < expiryWarning:
-			out = append(out, fail(explain.Warning, explain.You, c.Addr.String(), "The certificate of %s expires in %s.", c.Addr,
-				words.Length(left)))
-		default:
-			out = append(out, pass(c.Addr.String(), "The certificate of %s is valid for another %s.", c.Addr, words.Length(
-				left))...)
-		}
-	}
-	return out
-}
-
-// certificateTrusted is check TLS04. A default certificate is never trusted, and is reported as such.
-func certificateTrusted(f *explain.Facts) (out []explain.Finding) {
-	for _, c := range shaken(f) {
-		switch {
-		case isDefault(c.TLS):
-		case c.TLS.Trusted == explain.Yes:
-			out = append(out, pass(c.Addr.String(), "The certificate of %s has a trusted chain.", c.Addr)...)
-		case c.TLS.Trusted == explain.No:
-			out = append(out, fail("", explain.You, c.Addr.String(), "The certificate of %s is not trusted: %s", c.Addr,
-				sentence(c.TLS.Why)))
-		}
-	}
-	return out
-}
-
-// certificatesAgree is check TLS05.
-func certificatesAgree(f *explain.Facts) []explain.Finding {
-	all := shaken(f)
-	if len(all) < 2 {
-		return nil
-	}
-	for _, c := range all[1:] {
-		if a, b := all[0].TLS, c.TLS; a.Subject != b.Subject || !a.Until.Equal(b.Until) {
-			return []explain.Finding{fail("", explain.You, c.Addr.String(),
-				"%s and %s show different certificates: %s until %s, and %s until %s.", all[0].Addr, c.Addr, words.Some(a.Names),
-				words.Moment(a.Until, f.At), words.Some(b.Names), words.Moment(b.Until, f.At))}
-		}
-	}
-	return pass(all[0].Addr.String(), "All addresses show the same certificate.")
-}
 
 // connects is check HTTP01. It is critical only if no address accepts connections.
 func connects(f *explain.Facts) (out []explain.Finding) {
@@ -149,7 +20,11 @@ func connects(f *explain.Facts) (out []explain.Finding) {
 	working := slices.ContainsFunc(f.Service.Connections, func(c explain.Connection) bool {
 		return c.Connected == explain.Yes
 	})
+	dead := deadFamily(f) // HTTP05
 	for _, c := range f.Service.Connections {
+		if slices.ContainsFunc(dead, func(d explain.Connection) bool { return d.Addr == c.Addr }) {
+			continue
+		}
 		severity := explain.Critical
 		if working {
 			severity = explain.Error
@@ -239,11 +114,98 @@ func hostRouted(f *explain.Facts) (out []explain.Finding) {
 func noRedirectLoop(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range pages(f) {
 		p := c.Page
-		if p.Status/100 == 3 && strings.TrimSuffix(p.Location, "/") == strings.TrimSuffix(p.URL, "/") {
+		to, err := url.Parse(p.Location)
+		switch {
+		case p.Status/100 == 3 && strings.TrimSuffix(p.Location, "/") == strings.TrimSuffix(p.URL, "/"):
 			out = append(out, fail("", explain.You, c.Addr.String(), "%s redirects %s to itself.", c.Addr, p.URL))
-		} else {
-			out = append(out, pass(c.Addr.String(), "%s does not redirect %s to itself.", c.Addr, p.URL)...)
+		case p.Status/100 == 3 && err == nil && to.Host != "" && !strings.EqualFold(to.Hostname(), c.Name):
+			x := fail(explain.Notice, explain.You, c.Addr.String(), "%s redirects %s to the host %s, which is not judged.",
+				c.Addr, p.URL, to.Hostname())
+			x.Fix = fmt.Sprintf("Do nothing if %s is yours; check it, too.", to.Hostname())
+			out = append(out, x)
+		default:
+			out = append(out, pass(c.Addr.String(), "%s does not redirect %s to itself or to another host.", c.Addr, p.URL)...)
 		}
 	}
 	return out
+}
+
+// deadFamily returns the connections of an address family that accepts none, while the other one does.
+func deadFamily(f *explain.Facts) []explain.Connection {
+	if f.Service == nil {
+		return nil
+	}
+	for _, six := range []bool{true, false} {
+		in := func(c explain.Connection) bool { return c.Addr.Addr().Is6() == six }
+		mine := only(f.Service.Connections, in)
+		other := only(f.Service.Connections, func(c explain.Connection) bool { return !in(c) })
+		dead := len(mine) > 0 && !slices.ContainsFunc(mine, func(c explain.Connection) bool {
+			return c.Connected != explain.No || c.Problem == noReply && !reaches(f, c.Addr.Addr())
+		})
+		if dead && slices.ContainsFunc(other, func(c explain.Connection) bool { return c.Connected == explain.Yes }) {
+			return mine
+		}
+	}
+	return nil
+}
+
+// familiesAgree is check HTTP05.
+func familiesAgree(f *explain.Facts) []explain.Finding {
+	if dead := deadFamily(f); dead != nil {
+		names := words.Each(dead, func(c explain.Connection) string { return c.Addr.String() })
+		return []explain.Finding{fail("", explain.You, names[0],
+			"The service works over %s, but not over %s: %s %s not accept connections.",
+			familyName(!dead[0].Addr.Addr().Is6()), familyName(dead[0].Addr.Addr().Is6()), words.Some(names),
+			words.Verb(len(names), "does", "do"))}
+	}
+	var first [2]*explain.Connection // by family
+	for _, c := range pages(f) {
+		i := 0
+		if c.Addr.Addr().Is6() {
+			i = 1
+		}
+		if first[i] == nil {
+			first[i] = &c
+		}
+	}
+	a, b := first[0], first[1]
+	switch {
+	case a == nil || b == nil || a.Addr.Port() != b.Addr.Port():
+		return nil
+	case a.Page.Status/100 != b.Page.Status/100:
+		return []explain.Finding{fail("", explain.You, b.Addr.String(),
+			"The service answers %d over IPv4 (%s) and %d over IPv6 (%s).", a.Page.Status, a.Addr, b.Page.Status, b.Addr)}
+	}
+	return pass(b.Addr.String(), "The service answers the same over IPv4 and IPv6.")
+}
+
+func familyName(six bool) string {
+	if six {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// redirectsToHTTPS is check HTTP07.
+func redirectsToHTTPS(f *explain.Facts) []explain.Finding {
+	secure, ok := find(attachments(f), func(a service.Attachment) bool {
+		return a.Listener != nil && a.Problem == "" && a.Listener.Protocol == "HTTPS"
+	})
+	if !ok {
+		return nil
+	}
+	host := f.Service.Host
+	if !f.Service.Objects.Listens(host, "HTTP", 80) {
+		return []explain.Finding{fail("", explain.You, host, "%s has no listener with port 80 for %s: visitors who type the "+
+			"name without https may get an error.", secure.Gateway, host)}
+	}
+	c, ok := find(pages(f), func(c explain.Connection) bool { return c.TLS == nil && c.Addr.Port() == 80 })
+	switch {
+	case !ok || c.Page.Status >= 400: // an error page says nothing about redirects
+		return unknown(host, "Whether %s redirects from HTTP to HTTPS is not known.", host)
+	case c.Page.Status/100 == 3 && strings.HasPrefix(c.Page.Location, "https://"):
+		return pass(host, "%s redirects from HTTP to HTTPS.", host)
+	}
+	return []explain.Finding{fail("", explain.You, host, "%s answers %d over HTTP, and does not redirect to HTTPS.", host,
+		c.Page.Status)}
 }

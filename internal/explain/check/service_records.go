@@ -77,42 +77,99 @@ func unknownPointing(f *explain.Facts, p pointing) []explain.Finding {
 	return nil
 }
 
-// recordsPresent is check SVC20.
+// recordsPresent is check SVC20. A record at another name, or of another type, is reported by SVC21 and SVC22.
 func recordsPresent(f *explain.Facts) []explain.Finding {
 	p := pointingOf(f)
 	if out := unknownPointing(f, p); out != nil || f.Service == nil {
 		return out
 	}
-	if p.byName || len(p.right)+len(p.others) > 0 || len(f.Chain) > 0 {
-		return pass(f.Service.Host, "%s has a record.", f.Service.Host)
+	host := f.Service.Host
+	if !p.missing(f) {
+		return pass(host, "%s has a record.", host)
 	}
-	said := fmt.Sprintf("%s has no record that leads to the service.", f.Service.Host)
-	if d, ok := diagnosis(f); ok {
-		said += " " + d.Words()
+	if _, _, ok := diagnosis(f); ok {
+		return nil
 	}
-	return []explain.Finding{withFix(f, fail("", explain.DNSHost, f.Service.Host, "%s", said))}
+	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host, "%s has no record that leads to the service.",
+		host))}
 }
 
-// recordsRight is check SVC21.
+// missing reports whether the hostname has neither addresses nor an alias.
+func (p pointing) missing(f *explain.Facts) bool {
+	return !p.byName && len(p.right)+len(p.others)+len(f.Chain) == 0
+}
+
+// recordsRight is check SVC21. SVC27 and SVC28 report hostnames that lead to another service or to a proxy.
 func recordsRight(f *explain.Facts) []explain.Finding {
 	p := pointingOf(f)
 	if out := unknownPointing(f, p); out != nil || f.Service == nil {
 		return out
 	}
 	host := f.Service.Host
+	d, want, found := diagnosis(f)
 	switch {
 	case p.byName && len(p.others) == 0, len(p.right) > 0:
 		return pass(host, "%s leads to the service.", host)
 	case p.byName: // the target has other addresses for other clients
 		return pass(host, "%s is an alias for the service.", host)
-	case len(p.others) == 0 && len(f.Chain) == 0:
-		return nil // SVC20
+	case p.missing(f) && (!found || !d.SameOwner(want)):
+		return nil // SVC20 or SVC22
+	case p.missing(f):
+		return []explain.Finding{withFix(f, fail("", explain.DNSHost, host,
+			"%s has no record that leads to the service. %s", host, d.Words()))}
+	case proxyOf(f, p) != "" || otherService(f, p) != "":
+		return nil
 	}
 	said := fmt.Sprintf("%s does not lead to the service: it leads to %s.", host, leadsTo(f, p))
-	if d, ok := diagnosis(f); ok {
+	if found {
 		said += " " + d.Words()
 	}
 	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host, "%s", said))}
+}
+
+// recordsHere is check SVC22.
+func recordsHere(f *explain.Facts) []explain.Finding {
+	p := pointingOf(f)
+	if f.Service == nil || !p.known {
+		return nil
+	}
+	host := f.Service.Host
+	d, want, found := diagnosis(f)
+	switch {
+	case !p.missing(f):
+		return pass(host, "The record of %s is at the right name.", host)
+	case !found || d.SameOwner(want):
+		return nil // SVC20 or SVC21
+	}
+	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host, "%s has no record. %s", host, d.Words()))}
+}
+
+// apexRecords is check SVC23.
+func apexRecords(f *explain.Facts) []explain.Finding {
+	if f.Service == nil || f.Zone.IsZero() || f.Name != f.Zone {
+		return nil
+	}
+	host, p := f.Service.Host, pointingOf(f)
+	for _, a := range f.Answers {
+		if _, ok := explain.Find(a.Sets, f.Name, rr.TypeCNAME); ok && a.Question.Name == f.Name {
+			return []explain.Finding{seen(withFix(f, fail("", explain.DNSHost, host,
+				"%s is the apex of its zone and has a CNAME, which hides its mail servers and nameservers.", host)), a.Evidence)}
+		}
+	}
+	switch hosts := f.Service.Targets.Hosts; {
+	case len(hosts) == 0:
+		return pass(host, "%s has addresses, and needs no alias.", host)
+	case explain.CanAlias(f):
+		return pass(host, "%s is an apex, and its DNS host has the record type ALIAS.", host)
+	case len(p.right) == 0:
+		return nil // SVC20 or SVC21
+	default:
+		x := fail(explain.Notice, explain.DNSHost, host, "%s is the apex of its zone and has copies of the addresses of %s: "+
+			"it leads elsewhere as soon as these change.", host, text(hosts[0]))
+		x.Fix = fmt.Sprintf("If the DNS host has ALIAS or ANAME, use it with the value %s. Otherwise check the addresses "+
+			"regularly.", text(hosts[0]))
+		return []explain.Finding{x}
+	}
 }
 
 // leadsTo returns where the hostname leads, in words.
@@ -123,46 +180,70 @@ func leadsTo(f *explain.Facts, p pointing) string {
 	return words.Some(words.Each(p.others, netip.Addr.String))
 }
 
-// noOldRecords is check SVC25. It also finds an AAAA record that was forgotten when the A record was changed.
+// split returns the family over which the hostname leads to the service, and the one over which it does not, or "".
+func (p pointing) split() (right, wrong string) {
+	all := func(addrs []netip.Addr, six bool) bool {
+		return len(addrs) > 0 && !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Is6() != six })
+	}
+	switch {
+	case all(p.right, false) && all(p.others, true):
+		return "IPv4", "IPv6"
+	case all(p.right, true) && all(p.others, false):
+		return "IPv6", "IPv4"
+	}
+	return "", ""
+}
+
+// noOldRecords is check SVC25. SVC26 reports a whole family that leads elsewhere.
 func noOldRecords(f *explain.Facts) []explain.Finding {
 	p := pointingOf(f)
 	if f.Service == nil || !p.known || len(p.right) == 0 {
 		return nil
 	}
 	host := f.Service.Host
-	if len(p.others) == 0 {
-		return pass(host, "All addresses of %s are those of the service.", host)
-	}
-	all := func(addrs []netip.Addr, six bool) bool {
-		return !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Is6() != six })
-	}
-	others := words.Some(words.Each(p.others, netip.Addr.String))
-	said := fmt.Sprintf(
-		"%d of %d addresses of %s are not those of the service: %s. About %d of 100 visitors reach another server.",
-		len(p.others), len(p.others)+len(p.right), host, others, 100*len(p.others)/(len(p.others)+len(p.right)))
+	_, wrong := p.split()
 	switch {
-	case all(p.right, false) && all(p.others, true):
-		said = fmt.Sprintf("Over IPv4 %s leads to the service, but over IPv6 it leads to %s.", host, others)
-	case all(p.right, true) && all(p.others, false):
-		said = fmt.Sprintf("Over IPv6 %s leads to the service, but over IPv4 it leads to %s.", host, others)
+	case len(p.others) == 0:
+		return pass(host, "All addresses of %s are those of the service.", host)
+	case wrong != "":
+		return nil
 	}
-	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host, "%s", said))}
+	total := len(p.others) + len(p.right)
+	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host,
+		"%d of %d addresses of %s are not those of the service: %s. About %d of 100 visitors reach another server.",
+		len(p.others), total, host, words.Some(words.Each(p.others, netip.Addr.String)), 100*len(p.others)/total))}
 }
 
-// diagnosis returns the mistake that made the records of the hostname differ.
-func diagnosis(f *explain.Facts) (service.Diagnosis, bool) {
+// familiesLead is check SVC26: often the AAAA record was forgotten when the A record was changed.
+func familiesLead(f *explain.Facts) []explain.Finding {
+	p := pointingOf(f)
+	if f.Service == nil || !p.known || len(p.right) == 0 {
+		return nil
+	}
+	host := f.Service.Host
+	right, wrong := p.split()
+	if wrong == "" {
+		return pass(host, "%s does not lead elsewhere over another protocol.", host)
+	}
+	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host,
+		"Over %s %s leads to the service, but over %s it leads to %s.", right, host, wrong,
+		words.Some(words.Each(p.others, netip.Addr.String))))}
+}
+
+// diagnosis returns the mistake that made the records of the hostname differ, and the record that was wanted.
+func diagnosis(f *explain.Facts) (service.Diagnosis, service.Record, bool) {
 	live := explain.LiveRecords(f)
 	for _, want := range explain.ExpectedRecords(f) {
 		if d, ok := service.Diagnose(want, f.Zone, live); ok {
-			return d, true
+			return d, want, true
 		}
 	}
-	return service.Diagnosis{}, false
+	return service.Diagnosis{}, service.Record{}, false
 }
 
 // withFix adds the records to enter, and when everyone sees them.
 func withFix(f *explain.Facts, x explain.Finding) explain.Finding {
-	want := explain.ExpectedRecords(f)
+	want := explain.EntryRecords(f)
 	if len(want) == 0 {
 		return x
 	}
@@ -174,16 +255,48 @@ func withFix(f *explain.Facts, x explain.Finding) explain.Finding {
 // Entry returns the records to enter at the DNS host, as its form wants them.
 func Entry(f *explain.Facts, want []service.Record) string {
 	lines := words.Each(want, func(r service.Record) string {
+		values := words.Each(r.Data, func(d string) string { return service.Typed(r.Type, d) })
 		return fmt.Sprintf("host %s, type %s, value %s, TTL %d", service.HostField(r.Owner, f.Zone), r.Type,
-			strings.Join(r.Data, " and "), r.TTL)
+			words.List(values), r.TTL)
 	})
-	said := fmt.Sprintf("Enter at the DNS host of %s: %s.", text(f.Zone), strings.Join(lines, "; "))
-	if f.Name == f.Zone && f.Service != nil && len(f.Service.Targets.Hosts) > 0 {
+	said := fmt.Sprintf("%sEnter at the DNS host of %s: %s.", deletions(f, want), text(f.Zone), strings.Join(lines, "; "))
+	apex := slices.ContainsFunc(want, func(r service.Record) bool {
+		return r.Owner == f.Zone && (r.Type == rr.TypeA || r.Type == rr.TypeAAAA)
+	})
+	if apex && f.Service != nil && len(f.Service.Targets.Hosts) > 0 {
 		said += fmt.Sprintf(
 			" A CNAME is not possible at the apex. If the DNS host has ALIAS or ANAME, use it with the value %s "+
 				"instead: the addresses may change.", text(f.Service.Targets.Hosts[0]))
 	}
 	return said
+}
+
+// deletions says which records must be deleted first: other addresses, and records beside a CNAME (RFC 1034 §3.6.2).
+// TXT records of other services stay.
+func deletions(f *explain.Facts, want []service.Record) string {
+	if f.Wildcard != nil && f.Wildcard.Same {
+		return "" // the records are those of a wildcard, and a new record comes before it
+	}
+	owner, kind := want[0].Owner, want[0].Type
+	var all []string
+	for _, l := range explain.LiveRecords(f) {
+		address := l.Type == rr.TypeA || l.Type == rr.TypeAAAA
+		if l.Owner != owner || kind != rr.TypeCNAME && l.Type != rr.TypeCNAME && (kind == rr.TypeTXT || !address) {
+			continue
+		}
+		for _, d := range l.Data {
+			same := func(w string) bool { return service.SameValue(l.Type, w, d) }
+			if !slices.ContainsFunc(want, func(r service.Record) bool {
+				return r.Type == l.Type && slices.ContainsFunc(r.Data, same)
+			}) {
+				all = append(all, fmt.Sprintf("%s %s", l.Type, d))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Delete these records of %s: %s. ", text(owner), strings.TrimSuffix(words.Some(all), "."))
 }
 
 // visibleRecords returns when everyone sees records that are entered now.
@@ -193,6 +306,9 @@ func visibleRecords(f *explain.Facts) time.Time {
 	}
 	return fixed(f, func(a explain.Answer) bool { return a.Question.Name == f.Name })
 }
+
+// visibleProof returns when everyone sees the TXT record of the proof, if it is entered now.
+func visibleProof(f *explain.Facts) time.Time { return fixedIn(f, f.Service.Records) }
 
 // noPrivateAddress is check SVC31.
 func noPrivateAddress(f *explain.Facts) (out []explain.Finding) {
@@ -231,57 +347,4 @@ func targetResolves(f *explain.Facts) (out []explain.Finding) {
 		}
 	}
 	return out
-}
-
-// ownershipProved is check OWN01.
-func ownershipProved(f *explain.Facts) []explain.Finding {
-	if f.Service == nil || f.Service.Proof == nil {
-		return nil
-	}
-	want := *f.Service.Proof
-	subject := text(want.Owner) + " TXT"
-	l, asked := f.Service.Lookup(want.Owner, want.Type)
-	if !asked || !l.Result.Usable() {
-		return unknown(subject, "%s could not be looked up.", subject)
-	}
-	if slices.ContainsFunc(l.Data, func(d string) bool { return service.SameValue(want.Type, d, want.Data[0]) }) {
-		return pass(subject, "The ownership is proved by %s.", subject)
-	}
-	said := fmt.Sprintf("%s does not have the value that proves the ownership.", subject)
-	if d, ok := service.Diagnose(want, f.Zone, explain.LiveRecords(f)); ok {
-		said += " " + d.Words()
-	}
-	x := seen(fail("", explain.DNSHost, subject, "%s", said), l.Evidence)
-	x.Fix = Entry(f, []service.Record{want})
-	return []explain.Finding{x}
-}
-
-// caaReadable is check TLS07.
-func caaReadable(f *explain.Facts) []explain.Finding {
-	if f.Service == nil {
-		return nil
-	}
-	asked := only(f.Service.Lookups, func(l explain.Lookup) bool { return l.Question.Type == typeCAA })
-	if len(asked) == 0 {
-		return nil
-	}
-	last := asked[len(asked)-1]
-	if last.Result.Usable() {
-		return pass(text(last.Question.Name), "The CAA records can be read.")
-	}
-	var evidence []int
-	for i, e := range f.Exchanges {
-		switch {
-		case e.Question != last.Question:
-		case e.Class == iterate.LameServfail || e.Class == iterate.LameRefused || e.Class == iterate.NotImp:
-			evidence = append(evidence, i)
-		default: // other servers may answer
-			return unknown(text(last.Question.Name), "The CAA records could not be looked up.")
-		}
-	}
-	if len(evidence) == 0 {
-		return unknown(text(last.Question.Name), "The CAA records could not be looked up.")
-	}
-	return []explain.Finding{seen(fail("", explain.DNSHost, text(last.Question.Name),
-		"The servers of the zone do not answer the question for CAA at %s.", text(last.Question.Name)), evidence)}
 }

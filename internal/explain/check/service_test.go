@@ -2,10 +2,12 @@ package check_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
+	"github.com/nameplane/nameplane/internal/explain/check"
 	"github.com/nameplane/nameplane/internal/explain/service"
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 	"github.com/nameplane/nameplane/internal/rr"
@@ -80,6 +82,7 @@ func served(with func(*explain.Facts), edit ...string) func(*explain.Facts) {
 			Lookups: []explain.Lookup{found("www.example.org", caa), found("example.org", caa, `0 issue "letsencrypt.org"`),
 				found("_t.www.example.org", rr.TypeTXT, `"abcdefgh"`), found("edge.example.net", rr.TypeA, web),
 				found("edge.example.net", rr.TypeAAAA)},
+			Records:     []explain.Answer{proofAt(one, `"abcdefgh"`), proofAt(two, `"abcdefgh"`)},
 			Connections: []explain.Connection{connection(web), connection(web6)}}
 		if with != nil {
 			with(f)
@@ -87,11 +90,29 @@ func served(with func(*explain.Facts), edit ...string) func(*explain.Facts) {
 	}
 }
 
+// proofAt returns the answer of a server to the question for the proof of ownership.
+func proofAt(server string, data ...string) explain.Answer {
+	a := explain.Answer{Question: ask("_t.www.example.org", rr.TypeTXT), Zone: name("example.org"), Server: addr(server),
+		Class: iterate.NXDomain}
+	if len(data) > 0 {
+		a.Class, a.Sets = iterate.Answer, []explain.Set{set("_t.www.example.org", rr.TypeTXT, 300, data...)}
+	}
+	return a
+}
+
+// proved returns a story with these values of the proof at the two servers.
+func proved(first, second []string) func(*explain.Facts) {
+	return served(func(f *explain.Facts) {
+		f.Service.Records = []explain.Answer{proofAt(one, first...), proofAt(two, second...)}
+	})
+}
+
 // connection returns a connection to a healthy address.
 func connection(at string) explain.Connection {
 	return explain.Connection{Addr: netip.AddrPortFrom(addr(at), 443), Name: "www.example.org", Connected: explain.Yes,
-		TLS: &explain.Handshake{Done: explain.Yes, Subject: "CN=www.example.org", Names: []string{"www.example.org"},
-			From: now.Add(-days), Until: now.Add(80 * days), Covers: explain.Yes, Trusted: explain.Yes},
+		TLS: &explain.Handshake{Done: explain.Yes, Version: "TLS 1.3", HTTP2: explain.Yes, Subject: "CN=www.example.org",
+			Names: []string{"www.example.org"}, Issuer: "CN=R11,O=Let's Encrypt,C=US", From: now.Add(-days),
+			Until: now.Add(80 * days), Covers: explain.Yes, Trusted: explain.Yes},
 		Page: &explain.Page{URL: "https://www.example.org/", Status: 200, Body: "hello"}}
 }
 
@@ -118,6 +139,10 @@ func serviceStories() []story {
 		{"SVC05", "conflict", served(nil, `Conflicted, status: "False"`,
 			`Conflicted, status: "True", reason: HostnameConflict`),
 			"fail critical", "HostnameConflict"},
+		{"SVC05", "not accepted", served(nil, `{type: Conflicted, status: "False"}`,
+			`{type: Accepted, status: "False", reason: PortUnavailable}`), "fail critical", "PortUnavailable"},
+		{"SVC05", "not programmed", served(nil, `{type: Conflicted, status: "False"}`,
+			`{type: Programmed, status: "False", reason: Invalid}`), "fail critical", "Invalid"},
 		{"SVC06", "refused", served(nil, `ResolvedRefs, status: "True"}]}]`,
 			`ResolvedRefs, status: "False", reason: RefNotPermitted}]}]`),
 			"fail critical", "RefNotPermitted"},
@@ -150,8 +175,11 @@ func serviceStories() []story {
 			f.Service.Targets = service.Targets{Addrs: []netip.Addr{addr("203.0.113.200")}}
 		}), "fail critical", "does not lead to the service"},
 		{"SVC25", "half", served(func(f *explain.Facts) {
+			f.Outcomes[0].Sets[0].Data = []string{web, "203.0.113.99"}
+		}), "fail error", "1 of 3 addresses"},
+		{"SVC25", "one family", served(func(f *explain.Facts) {
 			f.Service.Targets = service.Targets{Addrs: []netip.Addr{addr(web)}}
-		}), "fail error", "over IPv6 it leads to"},
+		}), "", ""},
 		{"SVC31", "documentation", served(nil), "fail error", "which is"},
 		{"SVC31", "public", served(func(f *explain.Facts) {
 			f.Outcomes = []explain.Outcome{outcome(rr.TypeA, "93.184.10.1")}
@@ -162,9 +190,7 @@ func serviceStories() []story {
 		}), "fail critical", "has no address"},
 		{"SVC32", "an address", served(func(f *explain.Facts) { f.Service.Targets.Hosts = names("edge.example.net") }),
 			"pass", ""},
-		{"OWN01", "missing", served(func(f *explain.Facts) {
-			f.Service.Lookups = []explain.Lookup{found("_t.www.example.org", rr.TypeTXT)}
-		}), "fail critical", "host _t.www, type TXT"},
+		{"OWN01", "missing", proved(nil, nil), "fail critical", "host _t.www, type TXT"},
 		{"TLS01", "another name", shown(func(c *explain.Connection) { c.TLS.Covers = explain.No }), "fail critical",
 			"not for www.example.org"},
 		{"TLS01", "no handshake", shown(func(c *explain.Connection) { c.TLS = &explain.Handshake{Done: explain.No} }),
@@ -191,8 +217,11 @@ func serviceStories() []story {
 		{"TLS09", "not ready", served(nil, `{type: Ready, status: "True"}`,
 			`{type: Ready, status: "False", reason: Pending}`),
 			"fail error", "Pending"},
-		{"HTTP01", "refused", shown(func(c *explain.Connection) { c.Connected = explain.No }), "fail error",
-			"does not accept connections"},
+		{"HTTP01", "refused", served(func(f *explain.Facts) {
+			c := connection("203.0.113.11")
+			c.Connected = explain.No
+			f.Service.Connections = append(f.Service.Connections, c)
+		}), "fail error", "does not accept connections"},
 		{"HTTP01", "not allowed", shown(func(c *explain.Connection) { c.Connected = explain.Unknown }), "unknown", ""},
 		{"HTTP02", "no upstream", shown(func(c *explain.Connection) {
 			c.Page.Status, c.Page.Body = 503,
@@ -207,12 +236,16 @@ func serviceStories() []story {
 		{"HTTP06", "none ready", served(nil, "addresses: [10.0.0.1]", "conditions: {ready: false}"), "fail critical",
 			"0 of 1"},
 	}
-	for _, id := range []string{"SVC01", "SVC02", "SVC03", "SVC05", "SVC06", "SVC07", "SVC08", "SVC09", "SVC10", "SVC11",
-		"SVC12", "SVC13", "SVC16", "SVC20", "SVC21", "SVC25", "SVC31", "SVC32", "OWN01", "TLS01", "TLS02", "TLS03", "TLS04",
-		"TLS05", "TLS07", "TLS09", "HTTP01", "HTTP02", "HTTP03", "HTTP04", "HTTP06"} {
-		all = append(all, story{id, "no service", nil, "", ""})
-		if id != "SVC31" && id != "SVC32" { // these have stories of their own that pass
-			all = append(all, story{id, "healthy", served(nil), "pass", ""})
+	all = slices.Concat(all, objectStories(), proofStories(), recordStories(), certificateStories())
+	for _, c := range check.All() {
+		if c.Group != check.Service {
+			continue
+		}
+		all = append(all, story{c.ID, "no service", nil, "", ""})
+		// The others have stories of their own that pass.
+		if !slices.Contains([]string{"SVC23", "SVC29", "SVC30", "SVC31", "SVC32", "SVC34", "OWN04", "OWN05", "OWN06", "TLS08",
+			"TLS10", "HTTP07"}, c.ID) {
+			all = append(all, story{c.ID, "healthy", served(nil), "pass", ""})
 		}
 	}
 	return all

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -25,16 +26,23 @@ const (
 	keptPage       = 512
 )
 
-// connect opens a connection to every address of the service, and records the certificate and the page.
+// connect opens a connection to every address of the service, and records the certificate and the page. Ports are those
+// of the listeners of the hostname; without objects, the port of HTTPS.
 func (r *run) connect() {
 	if r.Connect == nil {
 		return
 	}
+	r.facts.Service.Connections = r.openAll(r.endpoints(portsOf(r.facts.Service)))
+	r.fetchToken()
+	r.fetchChallenge()
+}
+
+// openAll connects to addresses at the same time.
+func (r *run) openAll(all []endpoint) []explain.Connection {
 	name := strings.TrimSuffix(r.facts.Service.Host, ".")
 	if rest, ok := strings.CutPrefix(name, "*."); ok {
 		name = r.probeLabel + "." + rest // any name of the wildcard
 	}
-	all := r.endpoints()
 	out := make([]explain.Connection, len(all))
 	var group sync.WaitGroup
 	for i, e := range all {
@@ -45,7 +53,7 @@ func (r *run) connect() {
 		})
 	}
 	group.Wait()
-	r.facts.Service.Connections = out
+	return out
 }
 
 // open connects to one address.
@@ -73,9 +81,34 @@ func (r *run) open(ctx context.Context, e endpoint, name string) explain.Connect
 		conn = secure
 	}
 	if e.page {
-		out.Page = fetch(conn, fmt.Sprintf("%s://%s%s", scheme, name, e.path), name)
+		out.Page = fetch(conn, fmt.Sprintf("%s://%s%s", scheme, name, e.path), name, cmp.Or(e.most, keptPage))
+	}
+	if e.page && e.tls {
+		out.TLS.HTTP2 = r.offersHTTP2(ctx, e, name)
 	}
 	return out
+}
+
+// offersHTTP2 reports whether a server chooses HTTP/2 in a second handshake. The first one offers only HTTP/1.1, in
+// which the request is sent.
+func (r *run) offersHTTP2(ctx context.Context, e endpoint, name string) explain.Fact {
+	conn, err := r.Connect(ctx, "tcp", e.addr.String())
+	if err != nil {
+		return explain.Unknown
+	}
+	defer func() { _ = conn.Close() }()
+	if end, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(end)
+	}
+	c := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true, //nolint:gosec // judged in shake
+		NextProtos: []string{"h2", "http/1.1"}})
+	switch err := c.HandshakeContext(ctx); {
+	case err != nil:
+		return explain.Unknown
+	case c.ConnectionState().NegotiatedProtocol == "h2":
+		return explain.Yes
+	}
+	return explain.No
 }
 
 // shake makes a TLS handshake without trusting the certificate, and judges it afterwards, so that the certificate of a
@@ -83,7 +116,7 @@ func (r *run) open(ctx context.Context, e endpoint, name string) explain.Connect
 func (r *run) shake(ctx context.Context, conn net.Conn, name string) (net.Conn, *explain.Handshake) {
 	out := &explain.Handshake{Done: explain.Yes}
 	c := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true, //nolint:gosec // judged below
-		NextProtos: []string{"http/1.1"}})
+		NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS10}) // an old version is reported, not refused
 	if err := c.HandshakeContext(ctx); err != nil {
 		out.Done, out.Problem = explain.No, problemOf(err)
 		return nil, out
@@ -113,7 +146,7 @@ func (r *run) shake(ctx context.Context, conn net.Conn, name string) (net.Conn, 
 }
 
 // fetch sends one request and reads the beginning of the reply. Redirects are recorded, not followed.
-func fetch(conn net.Conn, url, host string) *explain.Page {
+func fetch(conn net.Conn, url, host string, most int) *explain.Page {
 	out := &explain.Page{URL: url}
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -134,7 +167,7 @@ func fetch(conn net.Conn, url, host string) *explain.Page {
 	}
 	defer func() { _ = res.Body.Close() }()
 	out.Status, out.Server, out.Location = res.StatusCode, res.Header.Get("Server"), res.Header.Get("Location")
-	body, _ := io.ReadAll(io.LimitReader(res.Body, keptPage))
+	body, _ := io.ReadAll(io.LimitReader(res.Body, int64(most)))
 	out.Body = strings.ToValidUTF8(string(body), "?")
 	return out
 }

@@ -1,9 +1,10 @@
 // Package gather queries authoritative servers, registries and recursive resolvers about a name, and returns
 // explain.Facts.
 //
-// Start with Gatherer in this file: Scan, Analyze and Compare list the steps of each kind of facts. run.go holds the
-// state of one gathering, walk.go the walk from the root, caches.go the queries to resolvers. derive.go builds the
-// facts from the recorded exchanges.
+// Start with Gatherer in this file: Scan, Analyze and Compare list the steps of each kind of facts, and Service in
+// service.go those of a service. run.go holds the state of one gathering, walk.go the walk from the root, caches.go the
+// queries to resolvers, connect.go the connections to a service, and proofs.go the proofs of its ownership. derive.go
+// builds the facts from the recorded exchanges.
 //
 // Authoritative servers are queried first. Names and types that they do not have are never asked of a shared
 // resolver: it would cache the negative answer, and its other users would get it. Queries are limited in number, in
@@ -44,6 +45,9 @@ type Gatherer struct {
 
 	Connect Dial           // opens the connections of Service; nil: none are opened
 	Roots   *x509.CertPool // CAs that clients of a service trust; nil: those of the system
+
+	// Hosted returns the serial of a zone of this server, which has the record type ALIAS; nil: it has no zones.
+	Hosted func(zone dnsname.Name) (serial uint32, ok bool)
 
 	// Route reports whether this machine has a route to an address. It must not send anything. nil: every address has one.
 	Route func(netip.Addr) bool

@@ -55,6 +55,9 @@ func evidenceOf(f *explain.Facts) []*[]int {
 		for i := range f.Service.Lookups {
 			out = append(out, &f.Service.Lookups[i].Evidence)
 		}
+		for i := range f.Service.Records {
+			out = append(out, &f.Service.Records[i].Evidence)
+		}
 	}
 	for i := range f.Near {
 		out = append(out, &f.Near[i].Evidence)

@@ -264,7 +264,12 @@ func (r *run) assemble() {
 		for i := range c.Lookups {
 			c.Lookups[i].Evidence = slices.Clone(c.Lookups[i].Evidence)
 		}
-		c.Connections = slices.Clone(s.Connections)
+		c.Records = slices.Clone(s.Records)
+		for i := range c.Records {
+			c.Records[i].Evidence = slices.Clone(c.Records[i].Evidence)
+		}
+		c.Connections, c.Tokens = slices.Clone(s.Connections), slices.Clone(s.Tokens)
+		c.Challenges = slices.Clone(s.Challenges)
 		r.facts.Service = &c
 	}
 	r.facts.Caches = slices.Clone(r.facts.Caches)

@@ -19,7 +19,13 @@ type ServiceInput struct {
 	Objects *service.Objects
 	Whole   bool // Objects has all objects of a cluster
 	Targets service.Targets
-	Proof   *service.Record
+
+	// The proofs of ownership, of which one is enough. Without any, no proof is needed.
+	Proof       *service.Record
+	Token       *service.Token
+	Nameservers []dnsname.Name
+	// Ownership is the result of earlier checks; nil: that of Options.Past.
+	Ownership *service.Ownership
 }
 
 // ParseService returns the input for a hostname from texts of a user. Without a target, objects must have one. proof
@@ -39,20 +45,10 @@ func ParseService(host, target, proof string, objects *service.Objects) (in Serv
 	if objects != nil {
 		in.Objects = objects.Related(in.Host)
 	}
-	if proof == "" {
-		return in, nil
+	if proof != "" {
+		in.Proof, err = parseProof(in.Host, proof)
 	}
-	name, value, ok := strings.Cut(proof, "=")
-	owner, err := dnsname.Parse(name)
-	if !ok || err != nil || value == "" {
-		return in, fmt.Errorf("proof %s: must have the form NAME=VALUE", proof)
-	}
-	set, err := explain.ParseExpect("TXT=" + value)
-	if err != nil {
-		return in, fmt.Errorf("proof %s: %w", proof, err)
-	}
-	in.Proof = &service.Record{Owner: owner, Type: set.Type, Data: set.Data, TTL: 300}
-	return in, nil
+	return in, err
 }
 
 // Service gathers the facts of a hostname: its records at all servers of its zone, what it must point to, and the
@@ -63,8 +59,12 @@ func (g *Gatherer) Service(ctx context.Context, in ServiceInput) (*explain.Facts
 		return nil, err
 	}
 	defer r.end()
-	r.facts.Service = &explain.Service{Host: in.Host, Objects: in.Objects, Whole: in.Whole, Targets: in.Targets,
-		Proof: in.Proof}
+	s := &explain.Service{Host: in.Host, Objects: in.Objects, Whole: in.Whole, Targets: in.Targets, Proof: in.Proof,
+		Token: in.Token, Nameservers: in.Nameservers, Ownership: in.Ownership}
+	if s.Ownership == nil {
+		s.Ownership = explain.PastOwnership(r.opts.Past, r.facts.Name, s)
+	}
+	r.facts.Service = s
 	if err := r.walk(); err != nil {
 		return nil, fmt.Errorf("service %s: %w", r.facts.Name, err)
 	}
@@ -74,11 +74,25 @@ func (g *Gatherer) Service(ctx context.Context, in ServiceInput) (*explain.Facts
 	r.askAgain()
 	r.lookupTargets()
 	r.derive() // connections need the outcomes, and suspects the answers
+	s.HasAlias = r.hostedHere()
+	r.askProof()
 	r.lookupSuspects()
 	r.lookupCAA()
 	r.connect()
 	r.reportStage(StageService)
 	return r.finish("service")
+}
+
+// hostedHere reports whether the servers of the zone serve what this server has. A copy of the zone that is not
+// delegated here has another serial after the first change.
+func (r *run) hostedHere() bool {
+	if r.Hosted == nil {
+		return false
+	}
+	serial, ok := r.Hosted(r.facts.Zone)
+	return ok && slices.ContainsFunc(r.facts.Servers, func(s explain.Server) bool {
+		return s.Zone == r.facts.Zone && s.SOA != nil && s.SOA.Serial == serial
+	})
 }
 
 // lookupService looks up a record for the service.
@@ -95,18 +109,20 @@ func (r *run) lookupTargets() {
 	}
 }
 
-// lookupSuspects looks up the proof of ownership and, for records that the zone does not have, the names at which they
-// may have been entered by mistake. Only servers of the zone are queried.
+// lookupSuspects looks up, for records that the zone does not have, the names at which they may have been entered by
+// mistake. Only servers of the zone are queried.
 func (r *run) lookupSuspects() {
 	want := explain.ExpectedRecords(r.facts)
-	if p := r.facts.Service.Proof; p != nil && p.Owner.IsIn(r.facts.Zone) {
-		r.lookupService(p.Owner, p.Type)
+	records := len(want)
+	if p := r.facts.Service.Proof; p != nil {
 		want = append(want, *p)
 	}
 	live := explain.LiveRecords(r.facts)
-	for _, w := range want {
-		here := func(l service.Live) bool { return l.Owner == w.Owner && l.Type == w.Type }
-		if slices.ContainsFunc(live, here) {
+	for i, w := range want {
+		here := func(l service.Live) bool {
+			return l.Owner == w.Owner && (l.Type == w.Type || l.Type == rr.TypeCNAME)
+		}
+		if slices.ContainsFunc(live, here) || !w.Owner.IsIn(r.facts.Zone) {
 			continue
 		}
 		if w.Type != rr.TypeTXT {
@@ -117,6 +133,9 @@ func (r *run) lookupSuspects() {
 		}
 		for _, suspect := range service.Suspects(w, r.facts.Zone) {
 			r.lookupService(suspect, w.Type)
+		}
+		if i < records {
+			r.lookupElsewhere(w)
 		}
 	}
 }
@@ -143,21 +162,13 @@ func (r *run) lookupCAA() {
 // maxAddresses limits the addresses of a service that are connected to.
 const maxAddresses = 8
 
-// endpoints returns the addresses and ports of the service. Ports are those of the listeners of the hostname; without
-// objects, the port of HTTPS.
-func (r *run) endpoints() (out []endpoint) {
+// hostAddrs returns the addresses of the hostname, each once.
+func (r *run) hostAddrs() (out []netip.Addr) {
 	for _, o := range r.facts.Outcomes {
 		for _, s := range o.Sets {
 			for _, d := range s.Data {
-				a, err := netip.ParseAddr(d)
-				if err != nil || !r.family(a) {
-					continue
-				}
-				for _, p := range portsOf(r.facts.Service) {
-					e := endpoint{addr: netip.AddrPortFrom(a, p.number), tls: p.tls, page: p.page, path: p.path}
-					if !slices.Contains(out, e) && len(out) < maxAddresses {
-						out = append(out, e)
-					}
+				if a, err := netip.ParseAddr(d); err == nil && r.family(a) && !slices.Contains(out, a) {
+					out = append(out, a)
 				}
 			}
 		}
@@ -168,16 +179,16 @@ func (r *run) endpoints() (out []endpoint) {
 // endpoint is an address to connect to.
 type endpoint struct {
 	addr netip.AddrPort
-	tls  bool
-	page bool // it speaks HTTP
-	path string
+	servicePort
 }
 
 // servicePort is a port of a listener.
 type servicePort struct {
-	number    uint16
-	tls, page bool
-	path      string
+	number uint16
+	tls    bool
+	page   bool // it speaks HTTP
+	path   string
+	most   int // bytes of the page to keep; 0: keptPage
 }
 
 // portsOf returns the ports on which a service serves its hostname.

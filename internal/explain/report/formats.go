@@ -54,6 +54,7 @@ type suite struct {
 	Cases    []testCase `xml:"testcase"`
 }
 
+// testCase is one check. CI systems group the cases by Class and compare them between runs by Name.
 type testCase struct {
 	Class   string   `xml:"classname,attr"`
 	Name    string   `xml:"name,attr"`

@@ -27,6 +27,7 @@ type document struct {
 func (r *Report) markdown(w io.Writer) error {
 	d := &document{r: r}
 	fmt.Fprintf(d, "# %s: %s\n\n%s\n", md(words.Name(r.Target)), r.Verdict, md(r.Summary))
+	d.links()
 	d.steps()
 	d.findings()
 	d.negative()
@@ -62,6 +63,7 @@ func (d *document) table(title string, head []string, rows [][]string) {
 	}
 }
 
+// steps comes before the evidence, because most readers of a ticket want to know only what to do.
 func (d *document) steps() {
 	if len(d.r.Do) > 0 {
 		d.WriteString("\n## What to do\n\n")

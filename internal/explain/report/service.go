@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nameplane/nameplane/internal/explain"
 	"github.com/nameplane/nameplane/internal/explain/service"
 	"github.com/nameplane/nameplane/internal/explain/words"
+	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
 // LinkLine is the state of one link between the objects of a service and its page.
@@ -28,11 +30,14 @@ const (
 
 // Entry is a record to enter at a DNS host, as its form wants it.
 type Entry struct {
-	Zone  string `json:"zone"`
-	Host  string `json:"host"` // relative to the zone; "@" for the zone itself
-	Type  string `json:"type"`
-	Value string `json:"value"`
-	TTL   uint32 `json:"ttl"`
+	Zone    string        `json:"zone"`
+	Host    string        `json:"host"` // relative to the zone; "@" for the zone itself
+	Type    string        `json:"type"`
+	Value   string        `json:"value"`
+	TTL     uint32        `json:"ttl"`
+	Actor   explain.Actor `json:"actor"`
+	Servers []string      `json:"nameservers,omitempty"` // of the DNS host, by which people recognize it
+	Visible time.Time     `json:"visibleBy,omitzero"`    // when everyone sees a record that is entered now
 }
 
 // service adds the links of a service and the records to enter. Findings of links after the first broken one become
@@ -55,8 +60,10 @@ func (r *Report) service(f *explain.Facts) {
 	for _, l := range explain.ServiceLinks {
 		r.Links = append(r.Links, r.linkLine(l, broken))
 	}
-	if r.failed("SVC20", "SVC21", "SVC25", "OWN01") != nil {
-		r.entries(f)
+	if broken == explain.LinkOwnership && f.Service.Proof != nil {
+		r.entries(f, []service.Record{*f.Service.Proof}, "OWN01", "OWN02", "OWN03", "OWN05")
+	} else {
+		r.entries(f, explain.EntryRecords(f), "SVC20", "SVC21", "SVC22", "SVC23", "SVC25", "SVC26", "SVC27")
 	}
 }
 
@@ -88,9 +95,15 @@ func (r *Report) linkLine(l explain.ServiceLink, broken explain.ServiceLink) Lin
 	}
 	fail, unknown, pass := find(explain.Fail), find(explain.NotKnown), find(explain.Pass)
 	switch {
+	case l == explain.LinkCertificate && pass != nil: // readable CAA records are no certificate
+		pass = r.passed("TLS01")
+	case l == explain.LinkRoute && pass != nil && pass.ID == "SVC16": // a hostname without objects has no route
+		pass = nil
+	}
+	switch {
 	case fail != nil && fail.Severity.AtLeast(explain.Error):
 		return LinkLine{Link: l, State: linkBroken, Words: fail.Words}
-	case broken != "" && l.After(broken) && (unknown != nil || pass != nil):
+	case broken != "" && l.After(broken) && (unknown != nil || pass != nil || l.After(explain.LinkOwnership)):
 		return LinkLine{Link: l, State: linkWaits}
 	case unknown != nil && pass == nil:
 		return LinkLine{Link: l, State: linkUnknown, Words: unknown.Words}
@@ -100,16 +113,27 @@ func (r *Report) linkLine(l explain.ServiceLink, broken explain.ServiceLink) Lin
 	return LinkLine{Link: l, State: linkAbsent}
 }
 
-// entries adds the records to enter.
-func (r *Report) entries(f *explain.Facts) {
-	want := explain.ExpectedRecords(f)
-	if r.failed("OWN01") != nil {
-		want = []service.Record{*f.Service.Proof}
+// passed returns the first pass of a check, or nil.
+func (r *Report) passed(id string) *explain.Finding {
+	return r.first(func(f explain.Finding) bool { return f.ID == id && f.Status == explain.Pass })
+}
+
+// entries adds the records to enter, if one of the checks failed for lack of them.
+func (r *Report) entries(f *explain.Facts, want []service.Record, ids ...string) {
+	x := r.failed(ids...)
+	if x == nil || !x.Severity.AtLeast(explain.Error) {
+		return
+	}
+	var servers []string
+	if z := f.ZoneAt(f.Zone); z != nil {
+		names, _ := iterate.Join(z.ParentNS)
+		servers = words.Each(names, words.Name)
 	}
 	for _, w := range want {
 		for _, d := range w.Data {
 			r.Entries = append(r.Entries, Entry{Zone: words.Name(f.Zone), Host: service.HostField(w.Owner, f.Zone),
-				Type: w.Type.String(), Value: d, TTL: w.TTL})
+				Type: w.Type.String(), Value: service.Typed(w.Type, d), TTL: w.TTL, Actor: explain.DNSHost,
+				Servers: servers, Visible: x.Visible})
 		}
 	}
 }
@@ -127,7 +151,9 @@ func (r *Report) serviceWords() string {
 		case explain.LinkCertificate:
 			said = append(said, "has a valid certificate")
 		case explain.LinkBackend:
-			said = append(said, "is answered by a backend")
+			if r.passed("HTTP02") != nil {
+				said = append(said, "is answered by a backend")
+			}
 		}
 	}
 	if len(said) == 0 {
@@ -138,16 +164,42 @@ func (r *Report) serviceWords() string {
 
 // links writes the links and the records to enter.
 func (p *page) links() {
-	p.part("From the object to the page", rowsOf(p.r.Links, func(l LinkLine) []string {
-		return []string{string(l.Link), l.State, short(l.Words)}
-	}))
+	p.part("From the object to the page", rowsOf(p.r.Links, LinkLine.row))
 	if len(p.r.Entries) > 0 {
-		rows := [][]string{{"zone", "host", "type", "value", "TTL"}}
-		for _, e := range p.r.Entries {
-			rows = append(rows, []string{e.Zone, e.Host, e.Type, e.Value, fmt.Sprint(e.TTL)})
-		}
-		p.part("Enter at the DNS host", rows)
+		p.part("Enter at the DNS host", append([][]string{entryHead}, rowsOf(p.r.Entries, Entry.row)...))
+		p.wrap("  ", "  ", p.r.Entries[0].who(p.r.At))
 	}
+}
+
+// links writes the same as Markdown.
+func (d *document) links() {
+	cells := func(row []string) []string { return words.Each(row, md) }
+	d.table("From the object to the page", []string{"link", "state", "what"}, rowsOf(d.r.Links, func(l LinkLine) []string {
+		return cells(l.row())
+	}))
+	if len(d.r.Entries) > 0 {
+		d.table("Enter at the DNS host", entryHead, rowsOf(d.r.Entries, func(e Entry) []string { return cells(e.row()) }))
+		fmt.Fprintf(d, "\n%s\n", md(d.r.Entries[0].who(d.r.At)))
+	}
+}
+
+func (l LinkLine) row() []string { return []string{string(l.Link), l.State, short(l.Words)} }
+
+var entryHead = []string{"zone", "host", "type", "value", "TTL"}
+
+func (e Entry) row() []string { return []string{e.Zone, e.Host, e.Type, e.Value, fmt.Sprint(e.TTL)} }
+
+// who says who can enter the record, and when everyone sees it.
+func (e Entry) who(now time.Time) string {
+	said := fmt.Sprintf("Who: the person who manages %s at its DNS host", e.Zone)
+	if len(e.Servers) > 0 {
+		said += fmt.Sprintf(", which has the nameservers %s", words.Some(e.Servers))
+	}
+	said += "."
+	if !e.Visible.IsZero() {
+		said += " If it is entered now, everyone sees it by " + words.Moment(e.Visible, now) + "."
+	}
+	return said
 }
 
 // short returns the first sentence of a text.

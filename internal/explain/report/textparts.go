@@ -180,6 +180,7 @@ func (p *page) nameservers(all []Nameserver) {
 	p.table(rows)
 }
 
+// registration explains the statuses in words: registrars show the same ones under other names.
 func (p *page) registration() {
 	r := p.r.Registration
 	if r == nil {

@@ -12,7 +12,7 @@ import (
 
 // temporary are the checks whose failure ends by itself: the authority is right, and caches are late. TTL08 is not one
 // of them: nobody knows when that resolver can reach the servers again.
-var temporary = []string{"TTL02", "TTL03", "TTL11"}
+var temporary = []string{"TTL02", "TTL03", "TTL11", "SVC34"}
 
 // intercepted is the check that fails when a device on the network path answers instead of the servers.
 const intercepted = "VAN01"
@@ -78,6 +78,10 @@ func (r *Report) failed(ids ...string) *explain.Finding {
 
 // lateWords returns the summary for the verdict Soon.
 func (r *Report) lateWords() string {
+	if x := r.failed("SVC34"); x != nil {
+		r.SafeAt = x.Visible.UTC()
+		return fmt.Sprintf("Working soon: %s %s. %s", words.Name(r.Target), r.serviceWords(), x.Words)
+	}
 	asked, late := 0, 0
 	for _, c := range r.Caches {
 		switch {

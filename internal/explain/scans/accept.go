@@ -78,7 +78,7 @@ func (s *Service) reserve(actor store.Actor, from netip.Addr, name dnsname.Name,
 // keyOf returns a key that is equal for requests that share one scan.
 func keyOf(project string, name dnsname.Name, req Request) string {
 	return fmt.Sprint(project, " ", req.Kind, " ", name, " ", req.Types, req.Expect, req.Change, req.DKIM,
-		req.PointsTo, req.Proof, req.Objects)
+		req.PointsTo, req.Proof, req.ProofHTTP, req.ProofNS, req.Objects)
 }
 
 // clientOf returns the client for the rate limit: a project, whatever addresses its members have; otherwise an IPv4

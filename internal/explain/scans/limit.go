@@ -56,15 +56,20 @@ func (s *Service) check(r Request) (dnsname.Name, error) {
 // maxObjects limits the objects of a request. They are stored with the scan, and with its facts.
 const maxObjects = 64 << 10
 
+// maxNS limits the nameservers of a proof. A zone with more than 13 is rare.
+const maxNS = 32
+
 // checkService checks the fields of a service.
 func (s *Service) checkService(r Request) error {
 	switch {
-	case r.Kind != explain.KindService && r.PointsTo+r.Proof+r.Objects != "":
-		return errors.New("points_to, proof and objects are for service")
+	case r.Kind != explain.KindService && (r.PointsTo+r.Proof+r.ProofHTTP+r.Objects != "" || len(r.ProofNS) > 0):
+		return errors.New("points_to, proof, proof_http, proof_ns and objects are for service")
 	case r.Kind != explain.KindService:
 		return nil
 	case len(r.Objects) > maxObjects:
 		return fmt.Errorf("objects has more than %d KiB", maxObjects>>10)
+	case len(r.ProofNS) > maxNS:
+		return fmt.Errorf("proof_ns has %d nameservers; at most %d are allowed", len(r.ProofNS), maxNS)
 	case s.opts.CheckService == nil:
 		return errors.New("services are not checked here")
 	}

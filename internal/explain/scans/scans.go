@@ -39,6 +39,9 @@ type Request struct {
 	PointsTo string `json:"points_to,omitempty"` // the target of a service: a host name or an address
 	Proof    string `json:"proof,omitempty"`     // the TXT record that proves the ownership, as NAME=VALUE
 	Objects  string `json:"objects,omitempty"`   // the Kubernetes objects of a service, as YAML or JSON
+
+	ProofHTTP string   `json:"proof_http,omitempty"` // the text at a URL that proves the ownership, as URL=TEXT
+	ProofNS   []string `json:"proof_ns,omitempty"`   // the nameservers that prove the ownership
 }
 
 // State is the state of a scan.

@@ -17,6 +17,7 @@ type Backend struct {
 	Ending  int    `json:"ending"` // endpoints that are terminating
 	Total   int    `json:"total"`
 	Refused bool   `json:"refused,omitempty"` // it is in another namespace, and no ReferenceGrant permits the reference
+	Grant   string `json:"grant,omitempty"`   // the ReferenceGrant that is missing
 }
 
 // serviceLabel is the label of an EndpointSlice with the name of its Service.
@@ -42,7 +43,10 @@ func (o *Objects) Backends(host string) (out []Backend) {
 				for _, ref := range rule.Backends {
 					if cmp.Or(ref.Kind, "Service") == "Service" {
 						b := o.backend(cmp.Or(ref.Namespace, a.Route.Namespace), ref.Name, ref.Port)
-						b.Refused = !o.granted(a.Route, ref)
+						if b.Refused = !o.granted(a.Route, ref); b.Refused {
+							ref.Kind = "Service"
+							b.Grant = NewGrant(a.Route.Kind, a.Route.Namespace, ref)
+						}
 						out = append(out, b)
 					}
 				}

@@ -20,8 +20,15 @@ type Targets struct {
 // IsZero reports whether no target is known.
 func (t Targets) IsZero() bool { return len(t.Hosts)+len(t.Addrs) == 0 }
 
-// The annotations by which users give external-dns the target of a Gateway or Ingress.
-var targetAnnotations = []string{"external-dns.alpha.kubernetes.io/target", "external-dns.kubernetes.io/target"}
+// The annotations by which users give external-dns the target of a Gateway, ListenerSet or Ingress. Newer versions of
+// external-dns read only NewTarget, unless the older prefix is an option of theirs.
+const (
+	OldTarget = "external-dns.alpha.kubernetes.io/target"
+	NewTarget = "external-dns.kubernetes.io/target"
+)
+
+// hasTarget reports whether an object has an annotation with a target.
+func hasTarget(h Head) bool { return h.Annotations[OldTarget]+h.Annotations[NewTarget] != "" }
 
 // ParseTarget parses a target that a user typed: a host name or an address.
 func ParseTarget(text string) (t Targets, err error) {
@@ -48,11 +55,11 @@ func (o *Objects) Targets(host string) (out Targets) {
 			}
 			out.add(a.Ingress.Head, values)
 		case a.Gateway != nil:
-			var values []string
-			for _, addr := range a.Gateway.Status.Addresses {
-				values = append(values, addr.Value)
+			if a.Set != nil && hasTarget(a.Set.Head) {
+				out.add(a.Set.Head, nil) // it is nearer to the hostname than the Gateway
+				continue
 			}
-			out.add(a.Gateway.Head, values)
+			out.addGateway(a.Gateway)
 		}
 	}
 	slices.SortFunc(out.Hosts, dnsname.Name.Compare)
@@ -61,10 +68,24 @@ func (o *Objects) Targets(host string) (out Targets) {
 	return out
 }
 
+// Targets returns the targets of all hostnames of the Gateway.
+func (g *Gateway) Targets() (out Targets) {
+	out.addGateway(g)
+	return out
+}
+
+func (t *Targets) addGateway(g *Gateway) {
+	var values []string
+	for _, addr := range g.Status.Addresses {
+		values = append(values, addr.Value)
+	}
+	t.add(g.Head, values)
+}
+
 // add adds the targets of one object. An annotation replaces the addresses of the status.
 func (t *Targets) add(h Head, values []string) {
 	from := "the status of " + h.String()
-	for _, key := range targetAnnotations {
+	for _, key := range []string{OldTarget, NewTarget} {
 		if text := h.Annotations[key]; text != "" {
 			values, from = strings.Split(text, ","), "the annotation "+key+" of "+h.String()
 		}
@@ -115,6 +136,14 @@ func Expected(host, zone dnsname.Name, t Targets, resolved []netip.Addr) (out []
 		}
 	}
 	return out
+}
+
+// Typed returns a value as a person enters it in a form: a text without the quotation marks of zone files.
+func Typed(t rr.Type, data string) string {
+	if t == rr.TypeTXT {
+		return Text(t, data)
+	}
+	return data
 }
 
 // HostField returns the owner of a record as the form of a registrar wants it: without the zone, and "@" for the zone

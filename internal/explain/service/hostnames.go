@@ -247,6 +247,25 @@ func (o *Objects) allows(e endpoint, r *Route) bool {
 	return r.Namespace == owner
 }
 
+// MissingLabels returns the labels, as name=value, that a listener of the attachment wants and the namespace of its
+// route does not have.
+func (o *Objects) MissingLabels(a Attachment) (out []string) {
+	have := o.Labels(a.Route.Namespace)
+	for _, e := range o.endpoints() {
+		n := e.Listener.Allowed.Namespaces
+		if e.Gateway != a.Gateway || e.Set != a.Set || n.From != "Selector" || n.Selector == nil {
+			continue
+		}
+		for k, v := range n.Selector.Labels {
+			if text := k + "=" + v; have[k] != v && !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Labels returns the labels of a namespace. Kubernetes sets one on every namespace.
 func (o *Objects) Labels(namespace string) map[string]string {
 	out := map[string]string{"kubernetes.io/metadata.name": namespace}

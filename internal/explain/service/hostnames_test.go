@@ -148,6 +148,9 @@ func TestParse(t *testing.T) {
 		"":                                    "the input has no object of a service; the kinds are Back",
 		"kind: &k Gateway\nitems: [*k, *k]\n": "line 1: anchors and aliases are not supported",
 		"a: [":                                "line 1: did not find expected node content",
+		"kind: Gateway\n\nmetadata: \xff\n":   "line 3: the input is not text in UTF-8",
+		"kind: Gateway\nmetadata: \x00\n":     "line 2: the input is not text in UTF-8",
+		"a:\n " + strings.Repeat("[", 2<<20):  "line 2: exceeded max depth",
 		"- 1":                                 "line 1: expected an object with apiVersion, kind and metadata",
 		"\n\napiVersion: v1\nmetadata: {name: x}\n": "line 3: the object has no kind",
 		"apiVersion: gateway.networking.k8s.io/v9\nkind: Gateway\nmetadata: {name: x}\n": "line 1: Gateway x has version " +

@@ -2,8 +2,9 @@
 // which records they need, and which mistake made a record differ.
 //
 // Start with Objects in this file: Parse in parse.go reads it from YAML or JSON. Hostnames in hostnames.go matches
-// listeners with routes, as the Gateway API defines it. Expected in expected.go computes the records of a hostname, and
-// Diagnose in slip.go compares them with the records of the zone.
+// listeners with routes, as the Gateway API defines it, and rivals.go finds routes and listeners that take requests
+// from others. Expected in expected.go computes the records of a hostname, and Diagnose in slip.go compares them with
+// the records of the zone. Ownership in ownership.go says whether a domain still counts as verified.
 //
 // The types hold the fields that the checks read, in the form of the Kubernetes API. They are written here because the
 // nameplane program links no Kubernetes libraries.
@@ -23,6 +24,7 @@ type Objects struct {
 	Services     []Service     `json:"services,omitempty"`
 	Slices       []Slice       `json:"slices,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
+	Challenges   []Challenge   `json:"challenges,omitempty"`
 	Namespaces   []Namespace   `json:"namespaces,omitempty"`
 
 	// Given are the kinds of the input, also those of which Related kept no object.
@@ -39,6 +41,26 @@ type Meta struct {
 	Created     time.Time         `json:"created,omitzero" yaml:"creationTimestamp"`
 	Labels      map[string]string `json:"labels,omitempty" yaml:"labels"`
 	Annotations map[string]string `json:"annotations,omitempty" yaml:"annotations"`
+	Managed     []Managed         `json:"managedFields,omitempty" yaml:"managedFields"`
+}
+
+// Managed says when a program changed a part of an object.
+type Managed struct {
+	Subresource string    `json:"subresource,omitempty" yaml:"subresource"`
+	Time        time.Time `json:"time,omitzero" yaml:"time"`
+}
+
+// Changed returns when the specification of the object was last changed, or the zero time if the object does not say.
+func (m Meta) Changed() (at time.Time) {
+	if m.Generation <= 1 {
+		at = m.Created
+	}
+	for _, x := range m.Managed {
+		if x.Subresource != "status" && x.Time.After(at) {
+			at = x.Time
+		}
+	}
+	return at
 }
 
 // Head identifies an object. Line is its position in the input; 0 if it came from a cluster.
@@ -179,8 +201,18 @@ type Rule struct {
 			Type  string `json:"type,omitempty" yaml:"type"`
 			Value string `json:"value,omitempty" yaml:"value"`
 		} `json:"path,omitempty" yaml:"path"`
+		Method  any          `json:"method,omitempty" yaml:"method"` // a word; in a GRPCRoute an object
+		Headers []FieldMatch `json:"headers,omitempty" yaml:"headers"`
+		Params  []FieldMatch `json:"queryParams,omitempty" yaml:"queryParams"`
 	} `json:"matches,omitempty" yaml:"matches"`
 	Backends []ObjectRef `json:"backendRefs,omitempty" yaml:"backendRefs"`
+}
+
+// FieldMatch is a header or a query parameter that a rule wants.
+type FieldMatch struct {
+	Type  string `json:"type,omitempty" yaml:"type"`
+	Name  string `json:"name" yaml:"name"`
+	Value string `json:"value,omitempty" yaml:"value"`
 }
 
 // ParentStatus is the status of a route at one of its parents, written by one controller.
@@ -300,7 +332,21 @@ type Certificate struct {
 	} `json:"spec" yaml:"spec"`
 	Status struct {
 		Conditions []Condition `json:"conditions,omitempty" yaml:"conditions"`
+		NotBefore  time.Time   `json:"notBefore,omitzero" yaml:"notBefore"`
 		NotAfter   time.Time   `json:"notAfter,omitzero" yaml:"notAfter"`
+	} `json:"status" yaml:"status"`
+}
+
+// Challenge is a Challenge of cert-manager: the test of one hostname by a CA.
+type Challenge struct {
+	Head `yaml:",inline"`
+	Spec struct {
+		Host string `json:"dnsName" yaml:"dnsName"`
+		Type string `json:"type" yaml:"type"` // HTTP-01 or DNS-01
+	} `json:"spec" yaml:"spec"`
+	Status struct {
+		State  string `json:"state,omitempty" yaml:"state"`
+		Reason string `json:"reason,omitempty" yaml:"reason"`
 	} `json:"status" yaml:"status"`
 }
 

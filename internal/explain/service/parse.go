@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -35,6 +37,7 @@ var versions = map[string][]string{
 	"Service":          {"v1"},
 	"EndpointSlice":    {"discovery.k8s.io/v1"},
 	"Certificate":      {"cert-manager.io/v1"},
+	"Challenge":        {"acme.cert-manager.io/v1"},
 	"Namespace":        {"v1"},
 }
 
@@ -49,6 +52,9 @@ func Parse(in io.Reader) (*Objects, error) {
 		return nil, fmt.Errorf("the input is larger than %d MiB; select the objects of one service, for example with "+
 			"kubectl get --namespace", MaxInput>>20)
 	}
+	if i := unreadable(text); i >= 0 {
+		return nil, fmt.Errorf("line %d: the input is not text in UTF-8", 1+bytes.Count(text[:i], []byte("\n")))
+	}
 	out := &Objects{}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -56,9 +62,12 @@ func Parse(in io.Reader) (*Objects, error) {
 		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, yamlError(err, text)
 		}
 		if err := noAliases(&doc); err != nil {
+			return nil, err
+		}
+		if err := noAddresses(doc.Content[0]); err != nil {
 			return nil, err
 		}
 		if err := out.add(doc.Content[0]); err != nil {
@@ -72,6 +81,42 @@ func Parse(in io.Reader) (*Objects, error) {
 		return nil, fmt.Errorf("the input has no object of a service; the kinds are %s", strings.Join(kinds(), ", "))
 	}
 	return out, nil
+}
+
+// unreadable returns the index of the first byte that cannot be in YAML, or -1: of a control character, or one that is
+// not UTF-8.
+func unreadable(text []byte) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 || unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// yamlError returns an error of the library with its line. The one about nesting has none: it is the deepest line.
+func yamlError(err error, text []byte) error {
+	said := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.HasPrefix(said, "line ") {
+		return errors.New(said)
+	}
+	line, deepest, depth, most := 1, 1, 0, 0
+	for _, b := range text {
+		switch b {
+		case '\n':
+			line++
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		if depth > most {
+			most, deepest = depth, line
+		}
+	}
+	return fmt.Errorf("line %d: %s", deepest, said)
 }
 
 // noAliases refuses anchors and aliases. kubectl never prints them, and a thousand aliases of a long list would take a
@@ -175,6 +220,8 @@ func (o *Objects) decode(kind string, n *yaml.Node) error {
 		return appendTo(&o.Slices, n)
 	case "Certificate":
 		return appendTo(&o.Certificates, n)
+	case "Challenge":
+		return appendTo(&o.Challenges, n)
 	}
 	return appendTo(&o.Namespaces, n)
 }

@@ -29,7 +29,10 @@ func (o *Objects) Related(host string) *Objects {
 	out.Slices = kept(o.Slices, func(s *Slice) bool {
 		return slices.Contains(backends, s.Namespace+"/"+s.Labels[serviceLabel])
 	})
-	out.Certificates = kept(o.Certificates, func(c *Certificate) bool { return slices.Contains(c.Spec.Names, host) })
+	out.Certificates = kept(o.Certificates, func(c *Certificate) bool {
+		return slices.Contains(c.Spec.Names, host) || slices.ContainsFunc(at, func(a Attachment) bool { return a.uses(c) })
+	})
+	out.Challenges = kept(o.Challenges, func(c *Challenge) bool { return normal(c.Spec.Host) == host })
 	namespaces := map[string]bool{}
 	for i := range out.Routes {
 		namespaces[out.Routes[i].Namespace] = true
@@ -44,6 +47,26 @@ func (o *Objects) Related(host string) *Objects {
 	out.Policies = kept(o.Policies, func(p *Policy) bool { return namespaces[p.Namespace] })
 	return &out
 }
+
+// uses reports whether the listener of the attachment has a certificate.
+func (a Attachment) uses(c *Certificate) bool {
+	if a.Listener == nil || a.Listener.TLS == nil || c.Spec.Secret == "" {
+		return false
+	}
+	owner := ""
+	switch {
+	case a.Set != nil:
+		owner = a.Set.Namespace
+	case a.Gateway != nil:
+		owner = a.Gateway.Namespace
+	}
+	return slices.ContainsFunc(a.Listener.TLS.Certificates, func(ref ObjectRef) bool {
+		return ref.Name == c.Spec.Secret && cmp.Or(ref.Namespace, owner) == c.Namespace
+	})
+}
+
+// CertificatesOf returns the Certificates whose Secret the listener of an attachment names.
+func (o *Objects) CertificatesOf(a Attachment) []Certificate { return kept(o.Certificates, a.uses) }
 
 // kept returns the elements for which keep returns true.
 func kept[T any](all []T, keep func(*T) bool) (out []T) {

@@ -19,7 +19,7 @@ type Slip string
 const (
 	DoubledSuffix Slip = "the name of the zone was entered with the host, and the form added it again"
 	TypedAt       Slip = "the sign @ was stored as a label; this form wants an empty host or the name of the zone"
-	OtherZone     Slip = "it was entered in another zone"
+	OtherZone     Slip = "the same record is in another zone, which is a sign that it was entered there by mistake"
 	OtherOwner    Slip = "it is at another name"
 	Quotes        Slip = "quotation marks were copied with the value"
 	Spaces        Slip = "a space or an invisible character was copied with the value"
@@ -83,6 +83,26 @@ func Suspects(want Record, zone dnsname.Name) (out []dnsname.Name) {
 	}
 	return out
 }
+
+// OtherZones returns the names that the record would have in the zones that the owner of a domain often has beside it:
+// the same name below other top-level domains. Only the servers of the zone itself are asked for them.
+func OtherZones(owner, zone dnsname.Name) (out []dnsname.Name) {
+	for _, tld := range []string{"com.", "net.", "org."} {
+		sibling := zone.Label() + "." + tld
+		text := sibling
+		if owner != zone {
+			text = HostField(owner, zone) + "." + sibling
+		}
+		n, err := dnsname.Parse(text)
+		if err == nil && sibling != zone.String() && !n.IsIn(zone) && owner.IsIn(zone) && !zone.IsRoot() {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// SameOwner reports whether the diagnosed record is at the name of the wanted one.
+func (d Diagnosis) SameOwner(want Record) bool { return d.At.Owner == want.Owner }
 
 // Diagnose compares a record set that a zone must have with those that its servers have. It returns false if the record
 // is right, or if no slip explains the difference: then nothing is claimed.
@@ -157,12 +177,12 @@ func diagnoseSet(want Record, zone dnsname.Name, here Live) (Diagnosis, bool) {
 		return Diagnosis{}, false // TXT records of other services are beside it on purpose
 	case len(lacking) == 0:
 		return Diagnosis{Slip: OldBeside, At: here, Data: extra[0]}, true
-	case want.Type == rr.TypeTXT && split(extra, raw(rr.TypeTXT, lacking[0])):
+	case want.Type == rr.TypeTXT && split(extra, Text(rr.TypeTXT, lacking[0])):
 		return Diagnosis{Slip: Split, At: here, Data: strings.Join(extra, " and ")}, true
 	}
 	for _, w := range lacking {
 		for _, d := range extra {
-			if s, ok := valueSlip(raw(want.Type, w), raw(want.Type, d), want, zone); ok {
+			if s, ok := valueSlip(Text(want.Type, w), Text(want.Type, d), want, zone); ok {
 				return Diagnosis{Slip: s, At: here, Data: d}, true
 			}
 		}
@@ -177,7 +197,7 @@ func diagnoseType(want Record, l Live) (Diagnosis, bool) {
 			if want.Type == rr.TypeA && l.Type == rr.TypeAAAA && mapped(d, w) {
 				return Diagnosis{Slip: MappedIPv4, At: l, Data: d}, true
 			}
-			if strings.EqualFold(tidy(raw(l.Type, d)), raw(want.Type, w)) {
+			if strings.EqualFold(tidy(Text(l.Type, d)), Text(want.Type, w)) {
 				return Diagnosis{Slip: WrongType, At: l, Data: d}, true
 			}
 		}
@@ -200,6 +220,9 @@ func mapped(v6, v4 string) bool {
 
 // valueSlip names the slip that turned one text into another. The more specific slips come first.
 func valueSlip(want, got string, r Record, zone dnsname.Name) (Slip, bool) {
+	if r.Type == rr.TypeA || r.Type == rr.TypeAAAA {
+		return "", false // servers accept only addresses, and two similar ones are not a sign of a mistake
+	}
 	name := r.Type == rr.TypeCNAME || r.Type == rr.TypeALIAS
 	equal := func(s string) bool { return s == want }
 	origin := strings.TrimSuffix(zone.String(), ".")
@@ -235,11 +258,11 @@ func valueSlip(want, got string, r Record, zone dnsname.Name) (Slip, bool) {
 }
 
 // SameValue reports whether two values in presentation form are the same for a person who typed them.
-func SameValue(t rr.Type, a, b string) bool { return raw(t, a) == raw(t, b) }
+func SameValue(t rr.Type, a, b string) bool { return Text(t, a) == Text(t, b) }
 
-// raw returns a value as a person typed it: a name in lower case, without the final dot and without escapes, and a text
-// without the quotes of its strings.
-func raw(t rr.Type, data string) string {
+// Text returns a value as a person typed it: a name in lower case, without the final dot and without escapes, and a
+// text without the quotes of its strings.
+func Text(t rr.Type, data string) string {
 	switch t {
 	case rr.TypeTXT:
 		return unescaped(strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(data, `"`), `"`), `" "`, ""))
@@ -324,7 +347,7 @@ func split(parts []string, whole string) bool {
 
 func words(parts []string) (out []string) {
 	for _, p := range parts {
-		out = append(out, raw(rr.TypeTXT, p))
+		out = append(out, Text(rr.TypeTXT, p))
 	}
 	return out
 }

@@ -73,6 +73,7 @@ func TestDiagnose(t *testing.T) {
 		{cname, nil, ""},
 		{a, []string{"app A 192.0.2.7"}, ""},
 		{a, []string{"app A 198.51.100.1"}, ""},
+		{a, []string{"app A 192.0.2.8"}, ""},
 		{a, []string{"app AAAA 2001:db8::1"}, ""},
 		{txt, []string{`_token.app TXT "v=other"|"a1B2-c3D4-e5F6"`}, ""},
 		{txt, []string{`_token.app TXT "a1B2-" "c3D4-e5F6"`}, ""},

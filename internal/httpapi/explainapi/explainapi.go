@@ -136,7 +136,8 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) error {
 }
 
 // keys are the keys that a request may have.
-var keys = []string{"kind", "target", "types", "expect", "change", "dkim", "points_to", "proof", "objects"}
+var keys = []string{"kind", "target", "types", "expect", "change", "dkim", "points_to", "proof", "proof_http",
+	"proof_ns", "objects"}
 
 // decode reads a request strictly: a client that sends an unknown key relies on it.
 func decode(r *http.Request) (req scans.Request, err error) {
