@@ -11,6 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newBackupCommand asks the server for the copy. A copy of the file itself could have pages from before and after a
+// write.
 func newBackupCommand() *cobra.Command {
 	var force bool
 	conn := &connection{}

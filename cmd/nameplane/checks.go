@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/check"
 )
 
+// newChecksCommand reads the catalogue of this program, so the texts are those of the checks that it runs.
 func newChecksCommand() *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{

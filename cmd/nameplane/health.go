@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newHealthCommand is for container images that have neither a shell nor curl.
 func newHealthCommand() *cobra.Command {
 	conn := &connection{}
 	c := &cobra.Command{

@@ -20,6 +20,7 @@ with RDAP and WHOIS, and caching resolvers that appear at their well-known addre
 A lab uses loopback addresses and needs no privileges. With --lab, scan, analyze, compare
 and watch send packets only to the lab.`
 
+// newLabCommand has no command that stops a lab: the signals that end "lab up" end the lab.
 func newLabCommand() *cobra.Command {
 	c := cli.NewGroup("lab", "Run a small internet on this machine", labLong,
 		`  nameplane lab up

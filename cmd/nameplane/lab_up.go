@@ -16,6 +16,7 @@ All DNS servers of the lab use one port. Each has its own address, from 127.53.0
 that dig can query them. The file lab.json in the directory of the lab maps the simulated
 addresses to loopback addresses. The file ca.pem is the certificate of the lab's CA.`
 
+// newLabUp runs in the foreground, so that the lab ends with its terminal and no server stays behind.
 func newLabUp() *cobra.Command {
 	var dir string
 	var port uint16

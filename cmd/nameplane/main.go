@@ -39,6 +39,8 @@ Exit status:
   3  unknown: the server could not be reached, or did not answer in time
   4  usage error: a wrong command, flag or argument`
 
+// newRootCommand returns a new tree of commands for each call: cobra keeps the values of flags in it, and tests run
+// many commands in one process.
 func newRootCommand() *cobra.Command {
 	root := cli.NewRoot("nameplane", "Serve DNS zones, manage them, and explain domains", rootLong,
 		`  nameplane serve --data ./data --dns 127.0.0.1:5300 --http 127.0.0.1:8053

@@ -20,6 +20,8 @@ are equal, or if all of these rules set loadBalance.
 The commands need a token with the role platform or admin. A change is stored on disk
 and served when the command returns.`
 
+// newMecCommand has no command for a single new rule: a descriptor has all rules of an application, and apply makes the
+// rules of the server equal to it.
 func newMecCommand() *cobra.Command {
 	c := cli.NewGroup("mec", "Manage the DNS rules of edge applications", mecLong,
 		`  nameplane mec apply appd.yaml --app 5abe4782-2c70-4e47-9a4e-0ee3a1a0fd1f
@@ -70,7 +72,8 @@ func appFlag(c *cobra.Command, app *string, required bool) {
 	c.Flags().StringVar(app, "app", "", text)
 }
 
-// requireApp returns an error if --app is missing.
+// requireApp returns an error if --app is missing. cobra can require a flag too, but its message does not say what the
+// flag is for.
 func requireApp(c *cobra.Command, app string) error {
 	if app == "" {
 		return cli.Usage(c, "--app is missing: set it to the id of the application instance")
@@ -89,6 +92,7 @@ func withApp(conn *connection, app *string,
 	}
 }
 
+// appPath escapes the id, so that an argument with a slash stays one part of the path.
 func appPath(app string) string { return "/mep/config/" + url.PathEscape(app) }
 
 func rulesPath(app string) string { return appPath(app) + "/dns_rules" }

@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newMecActivate is newMecDeactivate with another state: the server has one call for both.
 func newMecActivate(conn *connection) *cobra.Command {
 	return newMecState(conn, "activate", "ACTIVE")
 }

@@ -21,6 +21,8 @@ FILE is JSON or YAML; - is standard input. Other parts of the descriptor are ign
 descriptor has no states: new rules become ACTIVE, and existing rules keep their state.
 With --inactive all rules become INACTIVE.`
 
+// newMecApply reads only the DNS rules of a descriptor. The other parts are for the orchestrator that starts the
+// application.
 func newMecApply(conn *connection) *cobra.Command {
 	var out cli.Format
 	var app string

@@ -9,6 +9,8 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newMecList prints one row for each rule, also for all applications, so that grep finds an application by any of its
+// names.
 func newMecList(conn *connection) *cobra.Command {
 	var out cli.Format
 	var app string
@@ -41,7 +43,7 @@ Without --app it is an array of applications with their rules.`,
 	return c
 }
 
-// appReply is an application with its rules.
+// appReply is an application with its rules. They are not decoded here, because ruleRows decodes them for both lists.
 type appReply struct {
 	App   string            `json:"appInstanceId"`
 	Rules []json.RawMessage `json:"dnsRules"`

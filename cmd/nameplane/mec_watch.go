@@ -22,6 +22,8 @@ connection is lost, the command reconnects and prints the changes that it missed
 With -o json each line is a DnsRuleChangeNotification. To continue later, pass its
 sequence to --after. The server keeps the newest 10,000 changes.`
 
+// newMecWatch selects the changes of --app itself. The server has one stream for all applications, and --after
+// continues at a number of that stream.
 func newMecWatch(conn *connection) *cobra.Command {
 	var out cli.Format
 	w := &ruleWatch{}

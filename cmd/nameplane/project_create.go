@@ -6,6 +6,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newProjectCreate creates an empty project. Zones, users and tokens name their project when they are created.
 func newProjectCreate(conn *connection) *cobra.Command {
 	var out cli.Format
 	var description string

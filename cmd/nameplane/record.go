@@ -16,6 +16,7 @@ import (
 const recordLong = `A record set is all records with one name and type. They have one TTL and are changed
 together. A change is stored on disk and served when the command returns.`
 
+// newRecordCommand has neither create nor update: set does both, so that a script need not know what exists.
 func newRecordCommand() *cobra.Command {
 	c := cli.NewGroup("record", "Manage the records of a zone", recordLong,
 		`  nameplane record set example.org www A 192.0.2.1 192.0.2.2 --ttl 300

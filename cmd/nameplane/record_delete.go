@@ -9,6 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/dnsname"
 )
 
+// newRecordDelete fails if there is nothing to delete: a typing error in the name must not pass for a success.
 func newRecordDelete(conn *connection) *cobra.Command {
 	var out cli.Format
 	var managed bool

@@ -71,6 +71,7 @@ type aliasReply struct {
 	Families map[string]aliasFamily `json:"families"`
 }
 
+// aliasFamily is the result for A or for AAAA. Each is looked up by itself, so one of them can fail alone.
 type aliasFamily struct {
 	Addresses   []string `json:"addresses"`
 	Cause       string   `json:"cause"`

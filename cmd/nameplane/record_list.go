@@ -10,6 +10,8 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newRecordList prints a line for each record and not for each set, as a zone file has it, so that grep and sort are
+// useful.
 func newRecordList(conn *connection) *cobra.Command {
 	var out cli.Format
 	var name, typ string

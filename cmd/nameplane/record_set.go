@@ -22,6 +22,8 @@ and keeps them up to date.
 
 Without --ttl a new set uses the TTL of the zone, and an existing set keeps its TTL.`
 
+// newRecordSet replaces the whole set. To add one record, a client would have to read the set first, and two clients
+// could overwrite the records of each other.
 func newRecordSet(conn *connection) *cobra.Command {
 	var out cli.Format
 	var ttl uint32

@@ -72,6 +72,7 @@ func resolversToCheck(file, dir string) ([]resolvers.Resolver, resolve.Exchanger
 	return source.LabResolvers(l), &resolve.Client{Dial: l.Dial, Roots: l.Roots}, nil
 }
 
+// printHealth shows the problem of an address instead of its state: a timeout and a refusal have different causes.
 func printHealth(cmd *cobra.Command, all []resolvers.Health) error {
 	t := cli.NewTable(cmd.OutOrStdout(), "ID", "ADDRESS", "STATE", "TIME", "INSTANCE")
 	for _, h := range all {

@@ -16,6 +16,7 @@ const resolversListLong = `List the resolvers with their region, addresses, and 
 Answers of resolvers that filter are shown but not counted. Answers of resolvers with the
 remark "no vote" are not counted either, because the network may alter them.`
 
+// newResolversList has no --lab: "lab list -o json" has the resolvers of a lab.
 func newResolversList() *cobra.Command {
 	var out cli.Format
 	var file string

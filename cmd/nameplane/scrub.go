@@ -12,6 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/store/boltstore"
 )
 
+// newScrubCommand finds damage in rows that nobody reads. The server verifies every row that it reads, so damage in the
+// others would be found when the last good backup is gone.
 func newScrubCommand() *cobra.Command {
 	conn := &connection{}
 	c := &cobra.Command{

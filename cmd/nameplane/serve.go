@@ -50,6 +50,7 @@ type serveFlags struct {
 	printConfig        bool
 }
 
+// newServeCommand has flags for what differs between two servers on one machine. The file has all other settings.
 func newServeCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
@@ -100,6 +101,7 @@ func (f serveFlags) load() (config.Config, error) {
 	return c, c.Validate()
 }
 
+// serve runs the server until a signal ends its context. It binds no port before the whole configuration is valid.
 func serve(c *cobra.Command, f serveFlags) error {
 	if f.printConfig {
 		fmt.Fprint(c.OutOrStdout(), config.Example())

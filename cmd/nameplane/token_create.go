@@ -22,6 +22,8 @@ changes their state. A token with the role platform manages the rules of all ins
 it is for a MEP or MEPM. A token with the role metrics reads only /metrics; it is for
 Prometheus.`
 
+// newTokenCreate creates a member by default, for a program that changes records. The rights of an admin must be asked
+// for.
 func newTokenCreate(conn *connection) *cobra.Command {
 	var out cli.Format
 	var project, role, app, expires string

@@ -22,6 +22,7 @@ such a key cannot transfer zones.
 
 These commands need a token with the role admin.`
 
+// newTSIGCommand has no --project: keys belong to the server, and one key can be for zones of several projects.
 func newTSIGCommand() *cobra.Command {
 	c := cli.NewGroup("tsig", "Manage TSIG keys for updates and transfers", tsigLong,
 		`  nameplane tsig create update.example.org --zone example.org

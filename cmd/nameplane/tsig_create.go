@@ -22,6 +22,7 @@ A name is a full name, in which one label can be an asterisk: it stands for one 
 more. A key with --name can change NS and SOA records only if --type lists them.
 A key with --name or --type can only update records; it cannot transfer zones.`
 
+// newTSIGCreate prints the key and nothing else to standard output, which can so be redirected into a key file.
 func newTSIGCreate(conn *connection) *cobra.Command {
 	var out cli.Format
 	var zones, names, types []string

@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newTSIGList leaves the secrets out of the table, so that it can be shown to others.
 func newTSIGList(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{

@@ -8,6 +8,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newTSIGRotate changes only the secret. The id, the zones and the limits stay, so clients need nothing else.
 func newTSIGRotate(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{

@@ -6,6 +6,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newTSIGShow prints the secret, because a client that is set up later needs it. Only an admin can read keys.
 func newTSIGShow(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{

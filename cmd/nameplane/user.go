@@ -16,6 +16,8 @@ const userLong = `A user logs in with a name and a password. OpenStack clients n
 for one project with one role, as a token does. These commands need a token with the
 role admin.`
 
+// newUserCommand is for OpenStack clients, which log in with a name and a password. All other programs use tokens,
+// which can expire and need no login.
 func newUserCommand() *cobra.Command {
 	c := cli.NewGroup("user", "Manage users", userLong,
 		`  nameplane user create alice --role member

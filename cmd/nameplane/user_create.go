@@ -6,6 +6,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newUserCreate has no flag for the password: every user of the machine can read the arguments of a process.
 func newUserCreate(conn *connection) *cobra.Command {
 	var out cli.Format
 	var project, role, file string

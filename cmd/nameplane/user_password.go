@@ -9,6 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newUserPassword does not ask for the old password: an admin runs it, also for a user who has forgotten it.
 func newUserPassword(conn *connection) *cobra.Command {
 	var file string
 	c := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 const zoneLong = `The server answers queries for its zones. Each zone has a name, a serial that increases
 with every change, and records. "nameplane record" manages the records.`
 
+// newZoneCommand has the flag --project, with which an admin acts for another project than that of the token.
 func newZoneCommand() *cobra.Command {
 	c := cli.NewGroup("zone", "Manage zones", zoneLong,
 		`  nameplane zone create example.org

@@ -15,6 +15,8 @@ configuration of the server. The zone is served when the command returns.
 --email is the address of the person responsible for the zone; it appears in the SOA
 record. --ttl is the TTL of records that have no TTL of their own.`
 
+// newZoneCreate sends only what the user has set: the server knows the defaults of its installation, such as the name
+// servers.
 func newZoneCreate(conn *connection) *cobra.Command {
 	var out cli.Format
 	var email, description string

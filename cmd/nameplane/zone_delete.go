@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newZoneDelete reads the zone before it asks, so that the question has the full name of an existing zone.
 func newZoneDelete(conn *connection) *cobra.Command {
 	var out cli.Format
 	var yes bool

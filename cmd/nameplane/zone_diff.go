@@ -12,6 +12,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newZoneDiff prints records in the form of "zone history", so that both can be read alike.
 func newZoneDiff(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{

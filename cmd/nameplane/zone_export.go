@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newZoneExport has no flag for JSON: people and programs read the same zone file.
 func newZoneExport(conn *connection) *cobra.Command {
 	var force bool
 	c := &cobra.Command{

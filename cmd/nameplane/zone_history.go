@@ -42,6 +42,7 @@ func (t historyTTL) diff(b *strings.Builder) {
 	}
 }
 
+// historySet is the change of one record set. Before is nil for a new set, and After for a deleted one.
 type historySet struct {
 	Name   string         `json:"name"`
 	Type   string         `json:"type"`
@@ -49,11 +50,13 @@ type historySet struct {
 	After  *historyValues `json:"after"`
 }
 
+// historyValues are the records of a set. TTL is nil when the set uses the TTL of the zone.
 type historyValues struct {
 	TTL     *uint32  `json:"ttl"`
 	Records []string `json:"records"`
 }
 
+// newZoneHistory shows the newest 20 changes by default: a busy zone has thousands, and the last ones are wanted most.
 func newZoneHistory(conn *connection) *cobra.Command {
 	var out cli.Format
 	var limit int

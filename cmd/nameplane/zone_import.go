@@ -32,6 +32,7 @@ FILE - is standard input; $INCLUDE is not possible there.
 
 The command shows its progress: a bar on a terminal, otherwise a line every few seconds.`
 
+// newZoneImport reads and sends the file at the same time, so that a zone of a million names need not fit into memory.
 func newZoneImport(conn *connection) *cobra.Command {
 	var out cli.Format
 	var zone string
@@ -90,6 +91,7 @@ type importOptions struct {
 	reviveAlias bool // read ALIAS records from comments, and ignore the addresses below them
 }
 
+// importSummary is the output with -o json. The zone is the reply of the API as received.
 type importSummary struct {
 	Zone    json.RawMessage `json:"zone"`
 	Records int             `json:"records"`

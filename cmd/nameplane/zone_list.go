@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newZoneList reads all pages: a list that ended after the first page of the API would seem complete.
 func newZoneList(conn *connection) *cobra.Command {
 	var out cli.Format
 	var all bool

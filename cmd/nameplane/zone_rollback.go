@@ -9,6 +9,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 )
 
+// newZoneRollback asks no question, unlike "zone delete": another rollback undoes it.
 func newZoneRollback(conn *connection) *cobra.Command {
 	var out cli.Format
 	c := &cobra.Command{
