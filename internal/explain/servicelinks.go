@@ -61,3 +61,18 @@ func ServiceLinkOf(id string) ServiceLink {
 func (l ServiceLink) After(other ServiceLink) bool {
 	return slices.Index(ServiceLinks, l) > slices.Index(ServiceLinks, other)
 }
+
+// FirstBroken returns the link to repair first: the first one with a critical failure. Without any, it is the first one
+// with an error, which affects a part of the requests or comes into effect later. It returns "" if all links hold.
+func FirstBroken(findings []Finding) ServiceLink {
+	for _, least := range []Severity{Critical, Error} {
+		for _, l := range ServiceLinks {
+			if slices.ContainsFunc(findings, func(f Finding) bool {
+				return f.Status == Fail && f.Severity.AtLeast(least) && ServiceLinkOf(f.ID) == l
+			}) {
+				return l
+			}
+		}
+	}
+	return ""
+}

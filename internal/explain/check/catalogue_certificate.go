@@ -47,7 +47,7 @@ var certificateChecks = []Check{
 		Fix:   "Update the servers that show the older certificate.",
 	},
 	{
-		ID: "TLS06", Group: Service, Severity: explain.Error, Kinds: services, judge: issuerPermitted,
+		ID: "TLS06", Group: Service, Severity: explain.Critical, Kinds: services, judge: issuerPermitted,
 		Title: "The CAA records permit the CA of the certificate",
 		What:  "The CAA records permit other CAs, or none. As a warning: the present certificate is still valid.",
 		Why:   "The CA refuses to issue or renew the certificate.",

@@ -125,7 +125,7 @@ var serviceChecks = []Check{
 		Refs:  []string{gatewayAPI},
 	},
 	{
-		ID: "SVC13", Group: Service, Severity: explain.Error, Kinds: services, judge: listenerRoutes,
+		ID: "SVC13", Group: Service, Severity: explain.Critical, Kinds: services, judge: listenerRoutes,
 		Title: "A route uses the hostname of the listener",
 		What:  "A listener has a hostname that no route uses.",
 		Why:   "Requests for the hostname get 404.",

@@ -114,14 +114,14 @@ func issuerPermitted(f *explain.Facts) []explain.Finding {
 	}
 	host := f.Service.Host
 	names, all, ok := permitted(f)
-	if !ok {
-		return nil // TLS07
+	if !ok || f.Service.Objects != nil && !f.Service.Objects.UsesTLS(host) {
+		return nil // TLS07 reports records that are not known; a service without TLS needs no certificate
 	}
 	if all {
 		return pass(host, "The CAA records of %s permit every CA.", host)
 	}
 	allowed := words.Some(names)
-	severity, issuer := explain.Error, ""
+	severity, issuer := explain.Critical, ""
 	for _, c := range shaken(f) {
 		if c.TLS.Trusted == explain.Yes {
 			severity, issuer = explain.Warning, c.TLS.Issuer // it works until the certificate expires

@@ -99,6 +99,7 @@ func objectStories() []story {
 		{"HTTP07", "no listener", served(nil), "fail notice", "no listener with port 80"},
 		{"HTTP07", "not asked", served(nil, webListener, http), "unknown", ""},
 		{"HTTP07", "no redirect", plain(200, ""), "fail notice", "does not redirect"},
+		{"HTTP07", "an error page", plain(404, ""), "unknown", ""},
 		{"HTTP07", "redirect", plain(301, "https://www.example.org/"), "pass", ""},
 	}
 }
@@ -259,7 +260,10 @@ func certificateStories() []story {
 		{"TLS06", "a critical property that no CA knows", permits(`128 future "x"`), "fail warning", "permit no CA"},
 		{"TLS06", "no CA, and no certificate", served(func(f *explain.Facts) {
 			f.Service.Connections, f.Service.Lookups = nil, []explain.Lookup{found("www.example.org", caa, `0 issue ";"`)}
-		}), "fail error", "permit no CA"},
+		}), "fail critical", "permit no CA"},
+		{"TLS06", "no TLS", served(func(f *explain.Facts) {
+			f.Service.Connections, f.Service.Lookups = nil, []explain.Lookup{found("www.example.org", caa, `0 issue ";"`)}
+		}, "port: 443, protocol: HTTPS", "port: 80, protocol: HTTP"), "", ""},
 		{"TLS06", "a wildcard", served(func(f *explain.Facts) {
 			f.Service.Host = "*.example.org"
 			f.Service.Lookups = []explain.Lookup{found("example.org", caa, `0 issue "letsencrypt.org"`, `0 issuewild ";"`)}

@@ -204,10 +204,7 @@ func portsOf(s *explain.Service) (out []servicePort) {
 	for _, a := range s.Objects.At(s.Host) {
 		switch l := a.Listener; {
 		case a.Ingress != nil:
-			if slices.ContainsFunc(a.Ingress.Spec.TLS, func(t service.IngressTLS) bool {
-				return slices.Contains(t.Hosts,
-					s.Host)
-			}) {
+			if a.Ingress.HasTLS(s.Host) {
 				add(servicePort{number: 443, tls: true, page: true, path: "/"})
 			} else {
 				add(servicePort{number: 80, page: true, path: "/"})

@@ -21,11 +21,12 @@ type LinkLine struct {
 
 // The states of a link.
 const (
-	linkHolds   = "holds"
-	linkBroken  = "broken"
-	linkWaits   = "not judged yet" // a link before it is broken
-	linkUnknown = "unknown"
-	linkAbsent  = "not checked" // no objects, or no connection was made
+	linkHolds    = "holds"
+	linkBroken   = "broken"         // the one to repair first
+	linkImpaired = "impaired"       // it fails for a part of the requests
+	linkWaits    = "not judged yet" // a link before it is broken
+	linkUnknown  = "unknown"
+	linkAbsent   = "not checked" // no objects, or no connection was made
 )
 
 // Entry is a record to enter at a DNS host, as its form wants it.
@@ -47,7 +48,7 @@ func (r *Report) service(f *explain.Facts) {
 		return
 	}
 	r.host = f.Service.Host
-	broken := r.brokenLink()
+	broken := explain.FirstBroken(r.Findings)
 	for i := range r.Findings {
 		x := &r.Findings[i]
 		if broken != "" && x.Status == explain.Fail && x.Severity.AtLeast(explain.Warning) &&
@@ -72,18 +73,6 @@ func statusOrder(f explain.Finding) int {
 	return slices.Index([]explain.Status{explain.Fail, explain.NotKnown, explain.Pass}, f.Status)
 }
 
-// brokenLink returns the first link with a failure, or "".
-func (r *Report) brokenLink() explain.ServiceLink {
-	for _, l := range explain.ServiceLinks {
-		if r.first(func(f explain.Finding) bool {
-			return f.Status == explain.Fail && f.Severity.AtLeast(explain.Error) && explain.ServiceLinkOf(f.ID) == l
-		}) != nil {
-			return l
-		}
-	}
-	return ""
-}
-
 // linkLine returns the state of a link. Only checks of the service count as evidence that a link holds.
 func (r *Report) linkLine(l explain.ServiceLink, broken explain.ServiceLink) LinkLine {
 	find := func(status explain.Status) *explain.Finding {
@@ -101,8 +90,10 @@ func (r *Report) linkLine(l explain.ServiceLink, broken explain.ServiceLink) Lin
 		pass = nil
 	}
 	switch {
-	case fail != nil && fail.Severity.AtLeast(explain.Error):
+	case fail != nil && l == broken:
 		return LinkLine{Link: l, State: linkBroken, Words: fail.Words}
+	case fail != nil && fail.Severity.AtLeast(explain.Error):
+		return LinkLine{Link: l, State: linkImpaired, Words: fail.Words}
 	case broken != "" && l.After(broken) && (unknown != nil || pass != nil || l.After(explain.LinkOwnership)):
 		return LinkLine{Link: l, State: linkWaits}
 	case unknown != nil && pass == nil:

@@ -32,7 +32,7 @@ func (r *Report) judge() {
 	switch {
 	case worst != nil && worst.Severity == explain.Critical:
 		r.Verdict, r.Summary = NotWorking, "Not working: "+worst.Words
-		if broken := r.brokenLink(); r.host != "" && broken != "" {
+		if broken := explain.FirstBroken(r.Findings); r.host != "" && broken != "" {
 			r.Summary = fmt.Sprintf("Not working: the first broken link is the %s. %s", broken, worst.Words)
 		}
 	case r.blind() != "":
@@ -115,6 +115,9 @@ func (r *Report) workingWords(worst *explain.Finding) string {
 		explain.KindService: r.serviceWords()}
 	if r.failed("VAN02") != nil { // some resolvers filter the name
 		said[explain.Compare] = "has the same answer at its authority and at all resolvers that do not filter it"
+	}
+	if broken := explain.FirstBroken(r.Findings); r.host != "" && broken != "" {
+		return fmt.Sprintf("Working in part: the first broken link is the %s. %s", broken, worst.Words)
 	}
 	text := fmt.Sprintf("Working: %s %s", words.Name(r.Target), said[r.Kind])
 	if worst != nil && worst.Severity.AtLeast(explain.Warning) {

@@ -141,3 +141,18 @@ func (o *Objects) Listens(host, protocol string, port int) bool {
 			slices.Contains(gateways, e.Gateway)
 	})
 }
+
+// UsesTLS reports whether a listener or an Ingress of the hostname has TLS.
+func (o *Objects) UsesTLS(host string) bool {
+	return slices.ContainsFunc(o.At(host), func(a Attachment) bool {
+		if a.Ingress != nil {
+			return a.Ingress.HasTLS(host)
+		}
+		return a.Listener != nil && (a.Listener.Protocol == "HTTPS" || a.Listener.Protocol == "TLS")
+	})
+}
+
+// HasTLS reports whether an Ingress has TLS for a hostname.
+func (in *Ingress) HasTLS(host string) bool {
+	return slices.ContainsFunc(in.Spec.TLS, func(t IngressTLS) bool { return slices.Contains(t.Hosts, host) })
+}
