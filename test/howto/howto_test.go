@@ -30,7 +30,8 @@ var programs = need.Programs{
 }
 
 // elsewhere names the pages that need a cluster, each with the test that runs its shell blocks.
-var elsewhere = map[string]string{"kubernetes": "kubernetes/test/deploy.TestHowTo"}
+var elsewhere = map[string]string{"kubernetes": "kubernetes/test/deploy.TestHowTo",
+	"watch-hostnames": "kubernetes/test/deploy.TestWatchHostnames"}
 
 // built names the pages whose clients Debian does not have, and these clients. They take minutes to build, so that only
 // `make test-all` builds them and runs TestBuiltPages. The lego of Debian 12 has no provider designate.

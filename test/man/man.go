@@ -1,6 +1,6 @@
 // Package man compares the manual pages in docs/man with the commands of the programs, or writes the pages.
 //
-// Start with Compare in man.go: the tests of nameplane and nameplane-egress call it with their root command.
+// Start with Compare in man.go: the tests of all programs call it with their root command.
 package man
 
 import (
@@ -20,8 +20,9 @@ import (
 func Compare(t *testing.T, root *cobra.Command, dir string, update bool) {
 	t.Helper()
 	want := map[string][]byte{}
-	add(t, root, want)
-	old, err := filepath.Glob(filepath.Join(dir, root.Name()+"*.1"))
+	section := sectionOf(root)
+	add(t, root, section, want)
+	old, err := filepath.Glob(filepath.Join(dir, root.Name()+"*."+section))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,25 +47,34 @@ func Compare(t *testing.T, root *cobra.Command, dir string, update bool) {
 	}
 }
 
+// sectionOf returns the section of the pages of a program. Those of the daemon nameplane-service are in section 8:
+// nameplane-service(1) is the page of the command nameplane service.
+func sectionOf(root *cobra.Command) string {
+	if root.Name() == "nameplane-service" {
+		return "8"
+	}
+	return "1"
+}
+
 // date is the date in the header of each page. It is constant, so that a page changes only if its text changes.
 var date = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
 
 // add renders the pages of a command and its subcommands into pages, by file name.
-func add(t *testing.T, c *cobra.Command, pages map[string][]byte) {
+func add(t *testing.T, c *cobra.Command, section string, pages map[string][]byte) {
 	t.Helper()
 	c.DisableAutoGenTag = true
 	c.InitDefaultHelpFlag()
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
-	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "nameplane",
+	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: section, Source: "nameplane",
 		Manual: "nameplane manual", Date: &date}
 	var text bytes.Buffer
 	if err := doc.GenMan(c, header, &text); err != nil {
 		t.Fatal(err)
 	}
-	pages[name+".1"] = text.Bytes()
+	pages[name+"."+section] = text.Bytes()
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand() {
-			add(t, sub, pages)
+			add(t, sub, section, pages)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func write(t *testing.T, c *cobra.Command, b *strings.Builder) {
 	}
 }
 
+// flagRow leaves out defaults that say nothing: a switch that is off, and an empty list.
 func flagRow(f *pflag.Flag) []string {
 	value, usage := pflag.UnquoteUsage(f)
 	name := "--" + f.Name

@@ -1,5 +1,5 @@
 // Package crds contains the generated custom resource definitions, so that a program can print or apply them. Start
-// with YAML.
+// with YAML for those of egress firewalls, and Service for those of nameplane-service.
 package crds
 
 import (
@@ -15,9 +15,19 @@ var (
 	firewalls []byte
 	//go:embed network.openshift.io_dnsnameresolvers.yaml
 	resolvers []byte
+	//go:embed nameplane.io_hostnamereports.yaml
+	hostnameReports []byte
+	//go:embed networking.datumapis.com_domains.yaml
+	domains []byte
 )
 
-// YAML returns all definitions in one stream.
+// Service returns the definition of HostnameReport.
+func Service() []byte { return slices.Clone(hostnameReports) }
+
+// Domains returns the definition of Domain.
+func Domains() []byte { return slices.Clone(domains) }
+
+// YAML returns the definitions of egress firewalls in one stream.
 func YAML() []byte { return slices.Concat(dnsNames, firewalls, resolvers) }
 
 // wildcard is the beginning of the patterns for names in rules and specs. The pattern for names in a status differs: it

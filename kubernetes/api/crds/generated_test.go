@@ -18,7 +18,7 @@ const root = "../../.."
 func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum", "kubernetes/go.mod", "kubernetes/go.sum", "kubernetes/api",
-		"test/tools/controller-gen", "deploy/kubernetes/egress"} {
+		"test/tools/controller-gen", "deploy/kubernetes/egress", "deploy/kubernetes/service"} {
 		if err := copyTo(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestGenerated(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, folder := range []string{"kubernetes/api", "deploy/kubernetes/egress"} {
+	for _, folder := range []string{"kubernetes/api", "deploy/kubernetes/egress", "deploy/kubernetes/service"} {
 		want, got := files(t, filepath.Join(dir, folder)), files(t, filepath.Join(root, folder))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s is not what `make generate` makes (-generated +checked in):\n%s", folder, diff)

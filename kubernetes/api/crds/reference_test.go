@@ -22,8 +22,16 @@ type object = map[string]any
 
 // TestPage compares docs/reference/crds.md with the definitions.
 func TestPage(t *testing.T) {
+	comparePart(t, "fields", crds.YAML())
+	comparePart(t, "service fields", crds.Service())
+	comparePart(t, "domain fields", crds.Domains())
+}
+
+// comparePart compares a part of the page with definitions.
+func comparePart(t *testing.T, part string, definitions []byte) {
+	t.Helper()
 	var b strings.Builder
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(crds.YAML()), 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(definitions), 4096)
 	for {
 		var doc object
 		if err := decoder.Decode(&doc); err == io.EOF {
@@ -47,7 +55,7 @@ func TestPage(t *testing.T) {
 		fields(root, "", &rows)
 		b.WriteString(reference.Table([]string{"field", "type", "validation", "meaning"}, rows) + "\n")
 	}
-	reference.Compare(t, root+"/docs/reference/crds.md", "fields", b.String(), *update)
+	reference.Compare(t, root+"/docs/reference/crds.md", part, b.String(), *update)
 }
 
 // fields appends the rows of the fields of an object, those of the top level that every object has excepted.

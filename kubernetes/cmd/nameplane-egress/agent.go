@@ -22,6 +22,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/node"
+	"github.com/nameplane/nameplane/kubernetes/internal/program"
 )
 
 const agentLong = `Programs the switches of one zone. The agent keeps the address sets, port groups and
@@ -48,7 +49,7 @@ rule before the one that allowed a connection still ends it.`
 
 // agentFlags are the flags that need parsing before they become agent.Options.
 type agentFlags struct {
-	cluster  clusterFlags
+	cluster  program.Flags
 	subnets  []string
 	prefixes []string
 	refuse   []string
@@ -77,7 +78,7 @@ func newAgentCommand() *cobra.Command {
 			if o.Listen != nil {
 				defer o.Listen.Close()
 			}
-			return f.cluster.run(c, o.Namespace, ctrl.Options{Cache: agent.Cache(o)},
+			return run(&f.cluster, c, o.Namespace, ctrl.Options{Cache: agent.Cache(o)},
 				func(mgr ctrl.Manager, log *slog.Logger) error {
 					o.Log, o.Metrics = log, metrics.Registry
 					return agent.Setup(mgr, o)
@@ -85,7 +86,7 @@ func newAgentCommand() *cobra.Command {
 		},
 	}
 	fl := c.Flags()
-	f.cluster.add(fl, 9484)
+	f.cluster.Add(fl, 9484)
 	fl.StringVar(&o.Zone, "zone", node.DefaultZone,
 		"`NAME` of the zone, as nodes have it in the annotation k8s.ovn.org/zone-name")
 	fl.StringVar(&o.Node, "node", "", "`NAME` of the agent in explanations (default: that of the zone)")

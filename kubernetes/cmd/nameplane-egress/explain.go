@@ -26,6 +26,7 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce"
 	"github.com/nameplane/nameplane/kubernetes/internal/enforce/hold"
+	"github.com/nameplane/nameplane/kubernetes/internal/program"
 )
 
 const explainLong = `Explains whether pods of a namespace may connect to a destination, which rule of the
@@ -44,7 +45,7 @@ Exit status: 0 explained, 1 explained with a warning, 3 unknown, 4 invalid comma
 
 // explainFlags are the flags of explain.
 type explainFlags struct {
-	cluster   clusterFlags
+	cluster   program.Flags
 	protocol  string
 	output    cli.Format
 	subnets   []string
@@ -73,7 +74,7 @@ func newExplainCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	// explain runs beside the agent, often on the same node: it must not open the ports for metrics and health.
-	f.cluster.addConfig(fl)
+	f.cluster.AddConfig(fl)
 	fl.StringVar(&f.protocol, "protocol", "", "`PROTOCOL` tcp, udp or sctp (default: tcp with a port, any without)")
 	f.output.AddFlag(c)
 	fl.StringVar(&q.Resolvers, "dns-name-resolver-namespace", egress.DefaultNamespace,
@@ -205,8 +206,8 @@ func (f *explainFlags) asker() *asker {
 
 // explain prints the report. The exit status is chosen after that, so that a script gets the report in every case.
 func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
-	setLogger(slog.DiscardHandler) // libraries would otherwise log that there is no logger
-	config, err := f.cluster.config()
+	program.SetLogger(slog.DiscardHandler) // libraries would otherwise log that there is no logger
+	config, err := f.cluster.Config(userAgent)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 	defer cancel()
 	r, err := agent.Explain(ctx, cl, q)
 	if meta.IsNoMatchError(err) {
-		return undefined(err, cli.ExitUnknown)
+		return program.Undefined(err, c, cli.ExitUnknown)
 	}
 	if err != nil {
 		return &cli.Failure{Code: cli.ExitUnknown, Text: err.Error(), Err: err,

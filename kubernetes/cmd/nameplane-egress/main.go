@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/nameplane/nameplane/internal/cli"
 )
@@ -44,13 +43,4 @@ func newRootCommand() *cobra.Command {
 		newCRDsCommand(),
 	)
 	return root
-}
-
-// undefined adds a hint to an error from a cluster without our custom resource definitions.
-func undefined(err error, code int) error {
-	if !meta.IsNoMatchError(err) {
-		return err
-	}
-	return &cli.Failure{Code: code, Text: err.Error(), Err: err,
-		Hint: "the cluster lacks the definitions: nameplane-egress crds | kubectl apply -f -"}
 }

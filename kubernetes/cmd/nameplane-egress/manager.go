@@ -10,6 +10,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/manager"
+	"github.com/nameplane/nameplane/kubernetes/internal/program"
 )
 
 const managerLong = `Keeps one DNSNameResolver for each DNS name in the EgressFirewalls of the cluster:
@@ -28,7 +29,7 @@ both.`
 // newManagerCommand runs with leader election by default: two managers would create and delete the same objects in
 // turn.
 func newManagerCommand() *cobra.Command {
-	var f clusterFlags
+	var f program.Flags
 	var o manager.Options
 	var elect bool
 	c := &cobra.Command{
@@ -42,7 +43,7 @@ func newManagerCommand() *cobra.Command {
 			}
 			opts := ctrl.Options{Cache: manager.Cache(o), LeaderElection: elect, LeaderElectionID: manager.LeaderElectionID}
 			o.Metrics = metrics.Registry
-			return f.run(c, o.Namespace, opts, func(mgr ctrl.Manager, log *slog.Logger) error {
+			return run(&f, c, o.Namespace, opts, func(mgr ctrl.Manager, log *slog.Logger) error {
 				o.Log = log
 				return manager.Setup(mgr, o)
 			})
@@ -50,7 +51,7 @@ func newManagerCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	// Each command has its own ports, because all of them may run on one node with the network of the host.
-	f.add(fl, 9480)
+	f.Add(fl, 9480)
 	fl.StringVar(&o.Namespace, "namespace", egress.DefaultNamespace,
 		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")

@@ -11,6 +11,7 @@ import (
 	"github.com/nameplane/nameplane/internal/cli"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/egress"
 	"github.com/nameplane/nameplane/kubernetes/internal/controller/resolver"
+	"github.com/nameplane/nameplane/kubernetes/internal/program"
 )
 
 const resolverLong = `Keeps the addresses of DNSNameResolvers fresh. It queries CoreDNS for every name when
@@ -28,7 +29,7 @@ DNSNameResolver controller of the DNS operator; do not run both.`
 // newResolverCommand has no flag for an upstream server: the addresses must be those that pods receive, so CoreDNS must
 // be asked.
 func newResolverCommand() *cobra.Command {
-	var f clusterFlags
+	var f program.Flags
 	var o resolver.Options
 	var servers []string
 	var elect bool
@@ -41,11 +42,11 @@ func newResolverCommand() *cobra.Command {
 				return err
 			}
 			opts := ctrl.Options{Cache: resolver.Cache(o), LeaderElection: elect, LeaderElectionID: resolver.LeaderElectionID}
-			return f.run(c, o.Namespace, opts, func(mgr ctrl.Manager, _ *slog.Logger) error { return resolver.Setup(mgr, o) })
+			return run(&f, c, o.Namespace, opts, func(mgr ctrl.Manager, _ *slog.Logger) error { return resolver.Setup(mgr, o) })
 		},
 	}
 	fl := c.Flags()
-	f.add(fl, 9482)
+	f.Add(fl, 9482)
 	fl.StringVar(&o.Namespace, "dns-name-resolver-namespace", egress.DefaultNamespace,
 		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")
 	fl.StringVar(&o.ServiceNamespace, "coredns-namespace", "kube-system", "`NAMESPACE` of the service of CoreDNS")
