@@ -26,7 +26,7 @@ func stories() []story {
 	return slices.Concat(registrationStories(), delegationStories(), serverStories(), soaStories(), nameStories(),
 		answerStories(),
 		cacheStories(), ttlStories(), secureStories(), conductStories(), mailStories(),
-		serviceStories(), vantageStories())
+		serviceStories(), refusedStories(), vantageStories())
 }
 
 func TestStories(t *testing.T) {

@@ -114,7 +114,7 @@ func issuerPermitted(f *explain.Facts) []explain.Finding {
 	}
 	host := f.Service.Host
 	names, all, ok := permitted(f)
-	if !ok || f.Service.Objects != nil && !f.Service.Objects.UsesTLS(host) {
+	if !ok || f.Service.Objects != nil && f.Service.Objects.IsPlain(host) {
 		return nil // TLS07 reports records that are not known; a service without TLS needs no certificate
 	}
 	if all {

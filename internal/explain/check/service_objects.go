@@ -149,15 +149,37 @@ func listenerName(a service.Attachment) string {
 	return fmt.Sprintf("listener %s of %s", a.Listener.Name, a.Gateway)
 }
 
+// refusal returns the condition that says that the controller does not serve the listener of an attachment.
+func refusal(a service.Attachment) (service.Condition, bool) {
+	s, generation := listenerStatus(a)
+	for _, kind := range []string{"Accepted", "Programmed"} {
+		if c, fact := condition(s.Conditions, kind, generation); fact == explain.No {
+			return c, true
+		}
+	}
+	return service.Condition{}, false
+}
+
+// replaces reports whether b serves the hostname of a with the same protocol.
+func replaces(b, a service.Attachment) bool {
+	if b.Listener == nil || b.Problem != "" || b.Listener.Protocol != a.Listener.Protocol {
+		return false
+	}
+	_, refused := refusal(b)
+	return !refused
+}
+
 // listenerConflict is check SVC05. Conflicted is the one condition that must be False.
 func listenerConflict(f *explain.Facts) []explain.Finding {
 	return each(f, listenerOf, func(a service.Attachment) []explain.Finding {
 		s, generation := listenerStatus(a)
-		for _, kind := range []string{"Accepted", "Programmed"} {
-			if c, fact := condition(s.Conditions, kind, generation); fact == explain.No {
-				return []explain.Finding{fail("", explain.You, listenerName(a), "The %s is not %s: %s", listenerName(a),
-					strings.ToLower(kind), because(c))}
+		if c, refused := refusal(a); refused {
+			severity := explain.Severity("")
+			if slices.ContainsFunc(attachments(f), func(b service.Attachment) bool { return replaces(b, a) }) {
+				severity = explain.Warning // the hostname works at another port
 			}
+			return []explain.Finding{fail(severity, explain.You, listenerName(a), "The %s is not %s: %s", listenerName(a),
+				strings.ToLower(c.Type), because(c))}
 		}
 		c, fact := condition(s.Conditions, "Conflicted", generation)
 		switch fact {
@@ -319,6 +341,9 @@ func routeAllowed(f *explain.Facts) []explain.Finding {
 		}
 		if a.Route == nil || a.Problem != "" {
 			continue
+		}
+		if _, refused := refusal(a); refused {
+			continue // SVC05: no route can be accepted there
 		}
 		switch c, fact := condition(parentStatus(a), "Accepted", a.Route.Generation); fact {
 		case explain.No:

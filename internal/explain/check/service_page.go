@@ -22,7 +22,8 @@ func connects(f *explain.Facts) (out []explain.Finding) {
 	})
 	dead := deadFamily(f) // HTTP05
 	for _, c := range f.Service.Connections {
-		if slices.ContainsFunc(dead, func(d explain.Connection) bool { return d.Addr == c.Addr }) {
+		if slices.ContainsFunc(dead, func(d explain.Connection) bool { return d.Addr == c.Addr }) ||
+			c.Connected == explain.No && refusedPort(f, c.Addr.Port()) { // SVC05
 			continue
 		}
 		severity := explain.Critical
@@ -40,6 +41,17 @@ func connects(f *explain.Facts) (out []explain.Finding) {
 		}
 	}
 	return out
+}
+
+// refusedPort reports whether the controller serves none of the listeners with a port.
+func refusedPort(f *explain.Facts, port uint16) bool {
+	with := only(attachments(f), func(a service.Attachment) bool {
+		return a.Listener != nil && a.Listener.Port == int(port)
+	})
+	return len(with) > 0 && !slices.ContainsFunc(with, func(a service.Attachment) bool {
+		_, refused := refusal(a)
+		return !refused
+	})
 }
 
 // noReply is the problem of an address that did not reply. It means nothing where this machine cannot use its family.

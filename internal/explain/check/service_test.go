@@ -161,7 +161,7 @@ func serviceStories() []story {
 		{"SVC12", "rules left out", served(nil, `{type: ResolvedRefs, status: "True"}]`+"\n---\napiVersion: v1",
 			`{type: PartiallyInvalid, status: "True", reason: UnsupportedValue}]`+"\n---\napiVersion: v1"), "fail error",
 			"UnsupportedValue"},
-		{"SVC13", "no route", served(nil, "hostnames: [www.example.org]", "hostnames: [api.example.org]"), "fail error",
+		{"SVC13", "no route", served(nil, "hostnames: [www.example.org]", "hostnames: [api.example.org]"), "fail critical",
 			"No route uses the hostname www.example.org"},
 		{"SVC16", "an address", served(func(f *explain.Facts) { f.Service.Host = "192.0.2.1" }), "fail critical",
 			"is an address"},

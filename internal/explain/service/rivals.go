@@ -142,14 +142,20 @@ func (o *Objects) Listens(host, protocol string, port int) bool {
 	})
 }
 
-// UsesTLS reports whether a listener or an Ingress of the hostname has TLS.
-func (o *Objects) UsesTLS(host string) bool {
-	return slices.ContainsFunc(o.At(host), func(a Attachment) bool {
-		if a.Ingress != nil {
-			return a.Ingress.HasTLS(host)
+// IsPlain reports whether the hostname has a listener or an Ingress, and none of them has TLS.
+func (o *Objects) IsPlain(host string) bool {
+	plain := false
+	for _, a := range o.At(host) {
+		switch {
+		case a.Ingress != nil && a.Ingress.HasTLS(host):
+			return false
+		case a.Listener != nil && (a.Listener.Protocol == "HTTPS" || a.Listener.Protocol == "TLS"):
+			return false
+		case a.Ingress != nil || a.Listener != nil:
+			plain = true
 		}
-		return a.Listener != nil && (a.Listener.Protocol == "HTTPS" || a.Listener.Protocol == "TLS")
-	})
+	}
+	return plain
 }
 
 // HasTLS reports whether an Ingress has TLS for a hostname.
