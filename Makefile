@@ -10,7 +10,7 @@ export TEST_ASSET_KUBECTL := kubectl
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath
 TEST := $(GO) test -timeout 20m
 
-.PHONY: run nameplane build install generate quick test test-all lint tidy cross fuzz vuln \
+.PHONY: run nameplane build install generate quick test test-all test-gateway lint tidy cross fuzz vuln \
 	bench bench-egress bench-explain bench-hostile deb image dist publish-release clean
 
 run: nameplane ## start a server on loopback, with its data in ./data
@@ -19,20 +19,21 @@ run: nameplane ## start a server on loopback, with its data in ./data
 nameplane: ## build the server and command line into bin
 	$(BUILD) -o bin/ ./cmd/nameplane
 
-build: nameplane ## build all three programs into bin
+build: nameplane ## build all programs into bin
 	cd kubernetes && $(BUILD) -o ../bin/ ./cmd/...
 
 install: build ## install programs, manual pages and completions below PREFIX (/usr/local) and DESTDIR
-	install -D -t $(DESTDIR)$(PREFIX)/bin bin/nameplane bin/nameplane-egress bin/nameplane-coredns
+	install -D -t $(DESTDIR)$(PREFIX)/bin bin/nameplane bin/nameplane-egress bin/nameplane-coredns bin/nameplane-service
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/*.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/man/*.8
 	mkdir -p $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	bin/nameplane completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nameplane
 PREFIX ?= /usr/local
 
 generate: ## deep copies and CRDs from the types in kubernetes/api, manual pages, and the generated parts of docs/reference
 	kubernetes/api/generate.sh
-	$(GO) test ./cmd/nameplane ./internal/daemon ./internal/httpapi/openapi -run $(GENERATORS) -update
-	cd kubernetes && $(GO) test ./api/crds ./cmd/nameplane-egress ./internal/controller/... ./plugin/dnsnameresolver -run $(GENERATORS) -update
+	$(GO) test ./cmd/nameplane ./internal/daemon ./internal/explain/check ./internal/httpapi/openapi -run $(GENERATORS) -update
+	cd kubernetes && $(GO) test ./api/crds ./cmd/nameplane-egress ./cmd/nameplane-service ./internal/controller/... ./plugin/dnsnameresolver -run $(GENERATORS) -update
 GENERATORS := '^(TestManualPages|Test[A-Za-z]*Page)$$'
 
 # CONTRIBUTING.md says what each of the three test targets runs; test/docs.TestMakeTargets compares it with this file.
@@ -46,7 +47,6 @@ test: ## install the packages that the tests of nameplane need, then run the tes
 	$(SETUP) test
 	$(FORMAT)
 	$(GO) vet ./...
-	$(STATICCHECK) ./...
 	$(TEST) -race $(RACE)
 	$(TEST) -race -cpu 1 $(BUBBLES)
 	$(TEST) $(PLAIN)
@@ -57,16 +57,24 @@ test: ## install the packages that the tests of nameplane need, then run the tes
 
 test-all: test ## also test packages, clients that require Kubernetes, Kubernetes and OVN
 	$(SETUP) test-all
+	$(STATICCHECK) ./...
 	$(TEST) -tags soak ./test/hostile
 	$(TEST) -tags built -run TestBuiltPages ./test/howto
 	$(TEST) ./test/packaging
+	cd test/clients && $(TEST) -tags built -run '^(TestExternalDNS|TestDNSControl)$$' .
 	cd test/clients/externaldns014 && $(TEST) .
 	cd test/clients/externaldns && $(TEST) .
 	cd test/clients/certmanager && $(TEST) .
+	cd test/clients/boulder && $(TEST) .
 	cd kubernetes && $(GO) vet ./...
 	cd kubernetes && $(STATICCHECK) ./...
 	cd kubernetes && $(TEST) -race -cpu 1 ./internal/... ./plugin/...
 	cd kubernetes && $(TEST) ./api/... ./cmd/... ./test/...
+	@test -x .cache/bin/traefik || echo 'make test-all: SKIPPED kubernetes/test/gateway: no Traefik is built; run make test-gateway' >&2
+
+test-gateway: ## test nameplane service behind a real Traefik; the first run builds it, which takes about 25 minutes
+	$(SETUP) test-gateway
+	cd kubernetes && $(TEST) -count 1 -v ./test/gateway
 
 FORMAT := @test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt the files above'; exit 1; }
 STATICCHECK := $(CURDIR)/.cache/bin/staticcheck
@@ -105,14 +113,15 @@ lint: ## run golangci-lint with .golangci.yml in all modules
 	$(SETUP) lint
 	$(LINT) run ./...
 	cd kubernetes && $(LINT) run ./...
-	for m in test/clients test/clients/externaldns014 test/clients/externaldns test/clients/certmanager; do \
+	for m in test/clients test/clients/externaldns014 test/clients/externaldns test/clients/certmanager test/clients/boulder; do \
 		(cd $$m && $(LINT) run ./...) || exit 1; done
 LINT := $(CURDIR)/.cache/bin/golangci-lint
 
 tidy: generate ## fail if a go.mod or a generated file is not up to date
 	for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || exit 1; done
 	git diff --exit-code docs/man docs/reference kubernetes/api deploy/kubernetes
-MODULES := . kubernetes test/clients test/clients/externaldns014 test/clients/externaldns test/clients/certmanager
+MODULES := . kubernetes test/clients test/clients/externaldns014 test/clients/externaldns test/clients/certmanager \
+	test/clients/boulder
 
 cross: ## build and vet all programs for GOARCH
 	CGO_ENABLED=0 $(GO) vet ./cmd/... ./internal/...

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the missing packages and tools for a target of the Makefile: setup.sh test|test-all|bench|lint|deb|dist
+# Installs the missing packages and tools for a target of the Makefile: setup.sh test|test-all|test-gateway|bench|lint|deb|dist
 set -eu
 cd "$(dirname "$0")/.."
 target=${1:-test}
 export GOWORK=off # every module is built with its own versions
 
 packages() { # prints program:package, or :package for a package without a program
+	[ "$target" != test-gateway ] || { echo ip:iproute2 unshare:util-linux; return; }
 	echo ip:iproute2 unshare:util-linux mount:mount mkfs.ext4:e2fsprogs curl:curl jq:jq faketime:faketime
 	echo named:bind9 dig:bind9-dnsutils rndc:bind9-utils knotd:knot knsupdate:knot-dnsutils nsd:nsd unbound:unbound
 	echo kdig:knot-dnsutils dnsdist:dnsdist
@@ -75,7 +76,7 @@ tool() { # NAME PACKAGE [LDFLAGS [MODULE]]: builds a program of test/tools/MODUL
 	(cd "$module" && retry env CGO_ENABLED=0 nice -n 15 go build -trimpath -ldflags "-s -w ${3:-}" -o "$out" "$2") && touch "$out"
 }
 
-kubernetes() { # downloads and builds what only the tests with Kubernetes need
+apiserver() { # downloads and builds what tests with an API server need
 	(cd kubernetes && retry go mod download)
 	# The version flags matter: kube-apiserver enables features by its version. The first build takes some minutes.
 	local kube minor v=k8s.io/component-base/version
@@ -84,8 +85,12 @@ kubernetes() { # downloads and builds what only the tests with Kubernetes need
 	tool etcd go.etcd.io/etcd/server/v3
 	tool kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
 	tool kubectl k8s.io/kubernetes/cmd/kubectl "" kube-apiserver
+}
+
+kubernetes() { # downloads and builds what only the tests with Kubernetes need
+	apiserver
 	local client
-	for client in externaldns014 externaldns certmanager; do
+	for client in externaldns014 externaldns certmanager boulder; do
 		(cd test/clients/$client && retry go mod download)
 	done
 	# A test regenerates the CRDs.
@@ -105,6 +110,13 @@ deb | dist)
 esac
 
 need=$(missing)
+if [ "$target" = test-gateway ]; then
+	# shellcheck disable=SC2086
+	[ -z "$need" ] || install $need
+	apiserver
+	tool traefik github.com/traefik/traefik/v3/cmd/traefik
+	exit
+fi
 installing=
 if [ -n "$need" ]; then # install packages while Go downloads and compiles
 	# shellcheck disable=SC2086
@@ -113,13 +125,14 @@ if [ -n "$need" ]; then # install packages while Go downloads and compiles
 fi
 retry go mod download
 (cd test/clients && retry go mod download)
-tool staticcheck honnef.co/go/tools/cmd/staticcheck
-case $target in test*) tool dnscontrol . && tool external-dns . ;; esac # clients of docs/how-to and test/clients
 case $target in
 test-all)
+	tool staticcheck honnef.co/go/tools/cmd/staticcheck
 	kubernetes
 	tool nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
-	# The clients of docs/how-to that Debian does not have, or has without a part that a page needs.
+	# The clients that Debian does not have, or has without a part that a page of docs/how-to needs.
+	tool dnscontrol .
+	tool external-dns .
 	tool lego github.com/go-acme/lego/v4/cmd/lego
 	tool tofu github.com/opentofu/opentofu/cmd/tofu
 	tool terraform-provider-openstack github.com/terraform-provider-openstack/terraform-provider-openstack
