@@ -59,6 +59,7 @@ type Daemon struct {
 	data       *os.Root // the data directory
 	store      *boltstore.Store
 	budget     *budget.Budget // memory budget
+	turns      *httpapi.Turns // of all HTTP listeners
 	publisher  *publish.Publisher
 	access     *access.Access
 	designate  *designate.API
@@ -84,7 +85,7 @@ type Daemon struct {
 // Open opens the store and binds every listener. The caller must call Run, which also closes the server.
 func Open(ctx context.Context, o Options) (_ *Daemon, err error) {
 	d := &Daemon{cfg: o.Config, load: o.Load, log: o.Log, level: o.Level, version: o.Version, budget: budget.New(o.Memory),
-		stopping: make(chan struct{}), committed: make(chan struct{})}
+		turns: httpapi.NewTurns(), stopping: make(chan struct{}), committed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()

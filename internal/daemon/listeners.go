@@ -132,7 +132,8 @@ func (d *Daemon) managementFrame(m *httpapi.Metrics) httpapi.Frame {
 	bodies[httpapi.PowerDNSPath+"/"] = powerDNSBody
 	return httpapi.Frame{Access: d.access, Log: d.log, PublicURL: c.PublicURL, Metrics: m,
 		Areas:  httpapi.ManagementAreas(),
-		Public: []string{healthPath}, Limits: httpapi.Limits{Bodies: bodies, Budget: d.budget, Streamed: importsPath}}
+		Public: []string{healthPath},
+		Limits: httpapi.Limits{Bodies: bodies, Budget: d.budget, Turns: d.turns, Streamed: importsPath}}
 }
 
 // appsFrame returns the frame of Mp1.
@@ -143,7 +144,7 @@ func (d *Daemon) appsFrame(m *httpapi.Metrics) httpapi.Frame {
 	}
 	return httpapi.Frame{Listener: "apps", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.AppAreas(),
 		NoLogin:  true,
-		Identify: identify, Limits: httpapi.Limits{Body: appBody, Budget: d.budget}}
+		Identify: identify, Limits: httpapi.Limits{Body: appBody, Budget: d.budget, Turns: d.turns}}
 }
 
 // mepFrame returns the frame of Mm5 and the management of server records.
@@ -158,7 +159,7 @@ func (d *Daemon) mepFrame(m *httpapi.Metrics) httpapi.Frame {
 	return httpapi.Frame{Listener: "mep", Access: d.access, Log: d.log, Metrics: m, Areas: httpapi.PlatformAreas(),
 		NoLogin: true,
 		Public:  []string{healthPath}, Identify: identify,
-		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies(), Budget: d.budget}}
+		Limits: httpapi.Limits{Body: platformBody, Bodies: platformBodies(), Budget: d.budget, Turns: d.turns}}
 }
 
 // webhookFrame returns the frame of the webhook of external-dns.
@@ -166,7 +167,7 @@ func (d *Daemon) webhookFrame(m *httpapi.Metrics) httpapi.Frame {
 	return httpapi.Frame{Listener: "externaldns", Access: d.access, Log: d.log, Metrics: m, NoLogin: true,
 		Areas:    []httpapi.Area{{Prefix: "/", Roles: []string{access.RoleMember}, Error: externaldns.Error}},
 		Identify: httpapi.ByTokenOrFile(d.access, d.cfg.Webhook.TokenFile),
-		Limits:   httpapi.Limits{Body: externaldns.MaxBody, Budget: d.budget}}
+		Limits:   httpapi.Limits{Body: externaldns.MaxBody, Budget: d.budget, Turns: d.turns}}
 }
 
 // platformBodies returns the body limits by path.

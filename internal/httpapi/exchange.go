@@ -25,7 +25,7 @@ type exchange struct {
 	until   time.Time // the deadline for writes
 	rate    int64     // the bytes per second that the client must read; 0: see stall
 	memory  memory
-	turns   *turns
+	turns   *Turns
 	turn    func() // ends the turn of a read; nil: it has none
 }
 
@@ -131,6 +131,9 @@ type Limits struct {
 	// Streamed reserves the memory for its body itself.
 	Budget   *budget.Budget
 	Streamed string
+
+	// Turns are shared by the listeners of a server: a project that uses two of them has as many as others.
+	Turns *Turns
 }
 
 // loginBody bounds the body of an unauthenticated request in bytes. Such bodies use no memory of the budget: otherwise

@@ -63,7 +63,7 @@ func (f Frame) Wrap(apis http.Handler) http.Handler {
 		f.Identify = ByToken(f.Access)
 	}
 	f.Listener = cmp.Or(f.Listener, "http")
-	fr := &frame{Frame: f, apis: apis, turns: newTurns(), public: map[string]bool{},
+	fr := &frame{Frame: f, apis: apis, turns: cmp.Or(f.Limits.Turns, NewTurns()), public: map[string]bool{},
 		host: hostOf(f.PublicURL), failures: access.NewFailures()}
 	open := public
 	if f.NoLogin {
@@ -78,7 +78,7 @@ func (f Frame) Wrap(apis http.Handler) http.Handler {
 type frame struct {
 	Frame
 	apis     http.Handler
-	turns    *turns
+	turns    *Turns
 	public   map[string]bool
 	host     string // the host of PublicURL
 	failures *access.Failures

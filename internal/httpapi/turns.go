@@ -12,13 +12,13 @@ import (
 // turnPatience is how long a request waits for its turn.
 const turnPatience = 10 * time.Second
 
-// turns bounds how many reads of one owner use a processor at a time, so that the lists of one project cannot use all
+// Turns bounds how many reads of one owner use a processor at a time, so that the lists of one project cannot use all
 // processors: a change of another project would wait behind each of them, for up to ten milliseconds at every step. A
 // read has its turn from the beginning of its handler to the beginning of its reply, but not while it waits for memory.
 //
 // Changes have no turns, except for work before the commit that takes long, which calls TakeTurn. They wait for the
 // disk together, and package publish paces those that take long.
-type turns struct {
+type Turns struct {
 	each int // reads of one owner at a time
 
 	mu    sync.Mutex // guards lines
@@ -31,12 +31,13 @@ type line struct {
 	requests int
 }
 
-func newTurns() *turns {
-	return &turns{each: max(1, runtime.GOMAXPROCS(0)/2), lines: map[string]*line{}}
+// NewTurns returns Turns for all listeners of a server.
+func NewTurns() *Turns {
+	return &Turns{each: max(1, runtime.GOMAXPROCS(0)/2), lines: map[string]*line{}}
 }
 
 // take waits for a turn of an owner, in the order of arrival. The caller must call end.
-func (t *turns) take(ctx context.Context, owner string) (end func(), err error) {
+func (t *Turns) take(ctx context.Context, owner string) (end func(), err error) {
 	l := t.enter(owner)
 	select {
 	case l.slots <- struct{}{}:
@@ -50,7 +51,7 @@ func (t *turns) take(ctx context.Context, owner string) (end func(), err error) 
 	}
 }
 
-func (t *turns) enter(owner string) *line {
+func (t *Turns) enter(owner string) *line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[owner]
@@ -62,7 +63,7 @@ func (t *turns) enter(owner string) *line {
 	return l
 }
 
-func (t *turns) leave(owner string, l *line) {
+func (t *Turns) leave(owner string, l *line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l.requests--; l.requests == 0 {

@@ -109,6 +109,27 @@ func TestTurnsOfLargeBodies(t *testing.T) {
 // perProject is the number of reads of one project that run at a time.
 var perProject = max(1, runtime.GOMAXPROCS(0)/2)
 
+// TestTurnsOfListeners sends reads of one project to two listeners. Together they have the turns of one.
+func TestTurnsOfListeners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := httpapi.Limits{Turns: httpapi.NewTurns()}
+		w := newWorker(t, limits)
+		first := w.start(perProject, "GET", "/work", w.Admin)
+		w.handler = httpapi.Frame{Access: w.Access, Limits: limits, Listener: "other"}.Wrap(http.HandlerFunc(w.serve))
+		second := w.start(1, "GET", "/work", w.Admin)
+		w.wantRunning(t, perProject)
+		for range perProject + 1 {
+			w.finish <- struct{}{}
+		}
+		for range perProject {
+			<-first
+		}
+		if r := <-second; r.Code != http.StatusNoContent {
+			t.Errorf("the read at the other listener: %d", r.Code)
+		}
+	})
+}
+
 // TestTurns sends many reads of one project that take long. Only some of them may run, the others wait for their turn
 // and are refused in the end. Reads of another project and all changes run at once.
 func TestTurns(t *testing.T) {
