@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -70,8 +71,11 @@ func TestTokenNeeded(t *testing.T) {
 	s.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	last := s.Token[len(s.Token)-1:]
 	wrong := []string{"", "x", s.Token[:len(s.Token)-1], s.Token + "x", strings.TrimSuffix(s.Token, last) + flip(last)}
-	for _, op := range operations() {
+	for i, op := range operations() {
 		method, path, _ := strings.Cut(op, " ")
+		// Each operation has an address of its own, because an address with many wrong tokens gets 429.
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 4, byte(i+1))}}
+		s.Client.Transport = &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true}
 		for _, token := range wrong {
 			req, err := http.NewRequestWithContext(context.Background(), method, s.HTTP, http.NoBody)
 			if err != nil {
