@@ -32,6 +32,7 @@ func TestService(t *testing.T) {
 	t.Run("class absent", func(t *testing.T) { testClassAbsent(t, r) })
 	t.Run("reasons", func(t *testing.T) { testReasons(t, r) })
 	t.Run("Ingress", func(t *testing.T) { testIngress(t, r) })
+	t.Run("grant", func(t *testing.T) { testGrant(t, r) })
 	stop()
 	t.Run("rights", func(t *testing.T) { testRights(t, r) })
 	stop = r.run(t, prometheus.NewRegistry())
@@ -245,6 +246,31 @@ spec:
 		t.Errorf("owners %+v", x.OwnerReferences)
 	}
 	r.want(t, "wildcard", "shop", "*.old.example.test", "", "DNSReady=True Working")
+}
+
+// testGrant checks that the API server accepts the ReferenceGrant of a report, and that it repairs the backend.
+func testGrant(t *testing.T, r *rig) {
+	if err := r.CreateNamespace("pay", nil); err != nil {
+		t.Fatal(err)
+	}
+	r.apply(t, strings.ReplaceAll(backend, "namespace: shop", "namespace: pay")+"---"+
+		strings.Replace(gateway("grant"), "{name: web, port: 80}", "{name: web, namespace: pay, port: 80}", 1))
+	refused := working()
+	refused.route = replaced(refused.route, "ResolvedRefs", condition("ResolvedRefs", "False", "RefNotPermitted"))
+	r.set(t, "grant", refused)
+	x := r.want(t, "no grant", "shop", "grant.example.test", "backend", "BackendReady=False SVC11")
+	var fixes []string
+	for _, f := range x.Status.Findings {
+		if begin, end := strings.Index(f.Fix, "{"), strings.LastIndex(f.Fix, "}"); f.ID == "SVC11" && begin >= 0 && end > begin {
+			fixes = append(fixes, f.Fix[begin:end+1])
+		}
+	}
+	if len(fixes) == 0 {
+		t.Fatalf("no ReferenceGrant in %+v", x.Status.Findings)
+	}
+	r.apply(t, fixes[0])
+	r.set(t, "grant", working())
+	r.want(t, "granted", "shop", "grant.example.test", "", ready...)
 }
 
 // testRights checks in the audit log that no request of the account was forbidden, that it never asked for a Secret,
