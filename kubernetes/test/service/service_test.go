@@ -261,8 +261,8 @@ func testGrant(t *testing.T, r *rig) {
 	x := r.want(t, "no grant", "shop", "grant.example.test", "backend", "BackendReady=False SVC11")
 	var fixes []string
 	for _, f := range x.Status.Findings {
-		if begin, end := strings.Index(f.Fix, "{"), strings.LastIndex(f.Fix, "}"); f.ID == "SVC11" && begin >= 0 && end > begin {
-			fixes = append(fixes, f.Fix[begin:end+1])
+		if _, grant, ok := strings.Cut(f.Fix, "kubectl apply: "); ok && f.ID == "SVC11" {
+			fixes = append(fixes, grant)
 		}
 	}
 	if len(fixes) == 0 {
