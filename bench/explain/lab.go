@@ -21,7 +21,9 @@ import (
 	"github.com/nameplane/nameplane/test/server"
 )
 
-// targets are the limits for each command, at the 95th percentile over all domains of the lab. 0: no limit.
+// targets are the limits for each command, at the 95th percentile over all domains of the lab. 0: no limit. A person
+// waits for analyze and service at a terminal. Queries are limited because they go to servers of others, and those to
+// one resolver because public resolvers limit their clients.
 var targets = map[string]struct {
 	took     time.Duration
 	queries  int
@@ -172,7 +174,8 @@ func mostAsked(f *explain.Facts) (most int) {
 	return most
 }
 
-// startLab starts a lab and waits until it can be loaded.
+// startLab starts a lab and waits until it can be loaded. Ten seconds are far more than it needs: a lab that is not
+// there by then has failed, and its log says why.
 func startLab(bin, dir string) (stop func(), err error) {
 	p := &server.Process{Name: "the lab", Command: []string{bin, "lab", "up", "--dir", filepath.Join(dir, "lab")},
 		LogFile: filepath.Join(dir, "log")}

@@ -107,7 +107,8 @@ func run(o options, only string) error {
 	return nil
 }
 
-// quantile returns the value below which the given part of all values is.
+// quantile returns the value below which the given part of all values is. It is always a value that was measured, and
+// never a mean of two.
 func quantile[T int | time.Duration](all []T, part float64) T {
 	if len(all) == 0 {
 		return 0

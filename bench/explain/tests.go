@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// runTest runs tests of a package and returns their output. ok says whether they passed.
+// runTest runs tests of a package and returns their output. ok says whether they passed. The figures of the page are
+// those that the tests check: a second program for the same measurement could disagree with them.
 func runTest(pkg, name string, args ...string) (lines []string, ok bool, err error) {
 	out, err := exec.Command("go", append([]string{"test", pkg, "-run", name, "-count", "1", "-timeout", "40m", "-v"},
 		args...)...).CombinedOutput()

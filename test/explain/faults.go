@@ -92,7 +92,8 @@ func (t *Tree) dropName() {
 	t.records = slices.DeleteFunc(t.records, func(l string) bool { return strings.HasPrefix(l, t.Name+" ") })
 }
 
-// rotating gives the name three addresses, of which each server sends one in rotation.
+// rotating gives the name three addresses, of which each server sends one in rotation. A single answer of each server
+// differs from the others then, though nothing is wrong.
 func (t *Tree) rotating() bool {
 	t.dropName()
 	t.add("%s 300 A 93.184.99.5, 93.184.99.6, 93.184.99.7", t.Name)
@@ -137,7 +138,8 @@ var zoneFaults = []Fault{
 		}},
 }
 
-// allSOA returns a fault that changes the SOA of all servers.
+// allSOA returns a fault that changes the SOA of all servers. The serials stay: otherwise the fault would also be a
+// server with an old version.
 func allSOA(change func(*soa)) func(*Tree) bool {
 	return func(t *Tree) bool {
 		change(&t.soa)
@@ -150,7 +152,8 @@ func allSOA(change func(*soa)) func(*Tree) bool {
 	}
 }
 
-// nameFaults are faults of the records at the name.
+// nameFaults are faults of the records at the name. Faults in the addresses of one server need a name that is not an
+// alias: its target may be on other servers.
 var nameFaults = []Fault{
 	{Name: "the name does not exist", Want: []string{"NAM01"}, Allowed: []string{"TTL04"}, Tags: []string{"name", "cache"},
 		Apply: func(t *Tree) bool {
@@ -249,7 +252,8 @@ var nameFaults = []Fault{
 		}},
 }
 
-// cacheFaults are cached or filtered answers of the last resolver.
+// cacheFaults are cached or filtered answers of the last resolver. The other resolvers have the current answer: one
+// cache must be found among many.
 var cacheFaults = []Fault{
 	{Name: "a resolver has the old address", Want: []string{"TTL02"}, Allowed: []string{"TTL09"},
 		Tags: []string{"cache", "name"}, Apply: func(t *Tree) bool {
@@ -273,7 +277,7 @@ func (t *Tree) onLastResolver(line string) {
 	t.caches[r] = append(t.caches[r], line)
 }
 
-// Break returns a tree with one to three faults.
+// Break returns a tree with one to three faults. Several faults in one tree show whether one of them hides another.
 func Break(seed uint64) (*Tree, []Fault) {
 	rng := rand.New(rand.NewPCG(seed, 23))
 	t := Healthy(seed)

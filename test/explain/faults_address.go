@@ -58,6 +58,7 @@ var addressFaults = []Fault{
 			if !t.inside() {
 				return false
 			}
+			// Sixteen names with long labels of their own exceed 1232 bytes: compression shortens only the common suffix.
 			label := strings.Repeat("x", 58)
 			for i := range 16 {
 				h := *t.hosts[i%len(t.hosts)]
@@ -78,7 +79,8 @@ var addressFaults = []Fault{
 		}},
 }
 
-// oneNetwork gives all nameservers addresses in one /24.
+// oneNetwork gives all nameservers addresses in one /24. RFC 2182 §3.1 asks for servers in different networks; a /24
+// is the smallest that is routed on its own.
 func oneNetwork(t *Tree) bool {
 	for i, h := range t.hosts {
 		h.addr = fmt.Sprintf("93.100.50.%d", i+1)

@@ -8,7 +8,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// delegationFaults are differences between parent and child, and bad nameservers.
+// delegationFaults are differences between parent and child, and bad nameservers. Allowed has the checks that see the
+// same fault from the other side: a nameserver that only the parent lists is also a server that may not answer.
 var delegationFaults = []Fault{
 	{Name: "the parent lists one more", Want: []string{"DEL03"}, Allowed: []string{"DEL04", "DEL05", "REG07"},
 		Tags: []string{"ns"}, Apply: func(t *Tree) bool {

@@ -112,7 +112,7 @@ var secureFaults = []Fault{
 	}},
 }
 
-// resign returns a fault that signs the zone wrongly, with a correct DS.
+// resign returns a fault that signs the zone wrongly, with a correct DS, so that the signatures alone are wrong.
 func resign(word string) func(*Tree) bool {
 	return func(t *Tree) bool {
 		t.signed = false
@@ -124,7 +124,8 @@ func resign(word string) func(*Tree) bool {
 	}
 }
 
-// resignLast returns a fault that signs the zone wrongly at the last server.
+// resignLast returns a fault that signs the zone wrongly at the last server. Resolvers that reject its answers find
+// good ones at the other servers, so the severity is error and not critical.
 func resignLast(word string) func(*Tree) bool {
 	return func(t *Tree) bool { return onLastServer("sign " + t.Domain + " " + word)(t) }
 }

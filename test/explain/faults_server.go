@@ -2,7 +2,8 @@ package explain
 
 import "github.com/nameplane/nameplane/internal/explain"
 
-// serverFaults are faults of the last server.
+// serverFaults are faults of the last server. Unless the name says otherwise, the other servers stay good: a scan must
+// find the fault although resolving works.
 var serverFaults = []Fault{
 	{Name: "a server refuses", Want: []string{"DEL04"}, Allowed: []string{"SOA09"}, Tags: []string{"server"},
 		Apply: onLastServer("fault refused")},

@@ -13,7 +13,8 @@ import (
 // Selector is the DKIM selector of all trees.
 const Selector = "s1"
 
-// addMail adds the text records of mail and the CAA records of a healthy domain. Some domains have only a few.
+// addMail adds the text records of mail and the CAA records of a healthy domain. Some domains have only a few. Their
+// absence is no fault, so a check that reports it as a warning or worse fails in the healthy trees.
 func (t *Tree) addMail(seed uint64) {
 	t.seed = seed
 	rng := rand.New(rand.NewPCG(seed, 31))
@@ -37,7 +38,8 @@ func (t *Tree) addMail(seed uint64) {
 	}
 }
 
-// rsaKey returns a public key with a length, for the tag p of DKIM.
+// rsaKey returns a public key with a length, for the tag p of DKIM. The modulus is no product of two primes: only its
+// length is judged, and real keys would take most of the time of a tree.
 func rsaKey(bits uint) string {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	der, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: n.Add(n, big.NewInt(1)), E: 65537})
@@ -99,7 +101,8 @@ func caa(data ...string) func(*Tree) bool {
 // mailTags are the tags of mailFaults.
 var mailTags = []string{"mx", "txt", "dmarc", "dkim", "sts", "tls", "caa"}
 
-// mailFaults are faults of the records of mail and CAA.
+// mailFaults are faults of the records of mail and CAA. Most have five variants or more, because each fault is tried
+// alone in five trees.
 var mailFaults = []Fault{
 	{Name: "a null MX beside others", Want: []string{"MAI01"}, Tags: []string{"mx"},
 		Apply: mx("0 ., 10 mail.$", "10 ., 10 mail.$", "0 ., 0 mail.$", "0 ., 10 mail.$, 20 a.dnshost.net.",

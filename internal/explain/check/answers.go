@@ -143,7 +143,8 @@ func sameAnswers(f *explain.Facts) []explain.Finding {
 	}
 }
 
-// sameEverywhere is check NAM12: The answer is the same for all client networks.
+// sameEverywhere is check NAM12: The answer is the same for all client networks. A difference is reported, though it
+// is intended: otherwise two people who compare their answers take it for a fault.
 func sameEverywhere(f *explain.Facts) []explain.Finding {
 	if out := differing(f, explain.ByNetwork, "depends on the client network, on purpose"); len(out) > 0 {
 		return out
@@ -154,7 +155,8 @@ func sameEverywhere(f *explain.Facts) []explain.Finding {
 	return nil // no other client network was tried
 }
 
-// sameAgain is check NAM13: The answer does not rotate.
+// sameAgain is check NAM13: The answer does not rotate. Without this finding, a person who gets two answers in a row
+// searches for a fault.
 func sameAgain(f *explain.Facts) []explain.Finding {
 	if out := differing(f, explain.Rotating, "rotates, on purpose"); len(out) > 0 {
 		return out
@@ -268,6 +270,7 @@ func expected(f *explain.Facts, t rr.Type) (out []netip.Addr, ok bool) {
 func sameAddrs(a, b []netip.Addr) bool { return len(without(a, b))+len(without(b, a)) == 0 }
 
 // leftBehind returns a finding if the AAAA records stayed the same when the A records changed since an earlier scan.
+// It is a warning: both families may lead to the new host, if its IPv6 address moved with it.
 func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
 	past := explain.Facts{Name: f.Name}
 	for _, p := range f.Past {
@@ -288,7 +291,8 @@ func leftBehind(f *explain.Facts, a, aaaa []netip.Addr) []explain.Finding {
 	return nil // there is nothing to compare with
 }
 
-// httpsAgrees is check NAM16: The HTTPS record agrees with the addresses.
+// httpsAgrees is check NAM16: The HTTPS record agrees with the addresses. Browsers connect to the address hints of the
+// record before they have the addresses (RFC 9460 §7.3), so outdated hints lead to the old server.
 func httpsAgrees(f *explain.Facts) []explain.Finding {
 	https, err := rr.ParseType("HTTPS")
 	if err != nil {

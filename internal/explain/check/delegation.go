@@ -71,7 +71,8 @@ func delegated(f *explain.Facts) []explain.Finding {
 	return unknown(domain, "Whether %s is delegated could not be determined.", domain)
 }
 
-// inParent reports whether the records of the domain are in the parent zone: it has answers or an alias there.
+// inParent reports whether the records of the domain are in the parent zone: it has answers or an alias there. Small
+// registries and universities serve names of customers in their own zone: no delegation is missing there.
 func inParent(f *explain.Facts) bool {
 	return slices.ContainsFunc(f.Exchanges, func(e iterate.Exchange) bool {
 		return e.Class == iterate.Answer && e.Question.Name == f.Domain && e.Zone != f.Domain && f.Domain.IsIn(e.Zone) &&
@@ -137,7 +138,9 @@ func suffixDelegated(f *explain.Facts) []explain.Finding {
 	return nil
 }
 
-// sameNS is check DEL03: The parent zone and the zone itself list the same nameservers.
+// sameNS is check DEL03: The parent zone and the zone itself list the same nameservers. Resolvers learn the list of
+// the parent first. Most replace it by that of the zone, which ranks higher (RFC 2181 §5.4.1), and some never do. So
+// both lists are in use at the same time.
 func sameNS(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone, above := text(z.Name), text(z.Parent)
@@ -223,7 +226,8 @@ func sides(above, zone string, extra, gone []dnsname.Name) string {
 	return strings.Join(parts, ", ")
 }
 
-// nsFix says what to change at the registrar or in the zone.
+// nsFix says what to change at the registrar or in the zone. It names both directions where both lists differ: only
+// the owner knows which list is the right one.
 func nsFix(above, zone string, extra, gone []dnsname.Name) string {
 	switch {
 	case len(extra) > 0 && len(gone) > 0:

@@ -14,7 +14,8 @@ const typeDNSKEY = rr.Type(48)
 // maxDefaultEvidence limits the exchanges for a finding that names none: more of them would repeat the same.
 const maxDefaultEvidence = 6
 
-// defaultEvidence returns the exchanges that a check depends on, for findings that do not name their own.
+// defaultEvidence returns the exchanges that a check depends on, for findings that do not name their own. A failure
+// without evidence cannot be verified by the reader, so the exchanges of the group are better than none.
 func (c Check) defaultEvidence(f *explain.Facts, subject string) (out []int) {
 	relevant := c.relevant(f, zoneOf(f, subject))
 	if relevant == nil {

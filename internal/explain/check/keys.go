@@ -16,6 +16,7 @@ import (
 var outdated = map[uint8]string{1: "RSA/MD5", 3: "DSA/SHA-1", 5: "RSA/SHA-1", 6: "DSA-NSEC3-SHA1",
 	7: "RSASHA1-NSEC3-SHA1", 12: "GOST"}
 
+// outdatedDigests are the digests that must not be used for a DS (RFC 8624 §3.3).
 var outdatedDigests = map[uint8]string{0: "none", 1: "SHA-1", 3: "GOST"}
 
 // numbers describes a registry of IANA: the numbers that are assigned and current, and those that are
@@ -32,7 +33,9 @@ var (
 	digestNumbers = numbers{[]uint8{2, 4, 5, 6}, func(n uint8) bool { return n >= 128 && n <= 252 }}
 )
 
-// unusable describes a number that no zone can use, or returns "". Validators do not support it.
+// unusable describes a number that no zone can use, or returns "". Validators do not support it. A zone whose DS
+// records have only such numbers is treated as unsigned (RFC 4035 §5.2): it resolves, but nothing protects it. So
+// SEC05 is a warning.
 func (r numbers) unusable(number uint8) string {
 	switch {
 	case slices.Contains(r.known, number):
@@ -109,7 +112,8 @@ func weakDigests(z secure.Zone) (wrong []string, alone bool) {
 	return wrong, alone
 }
 
-// nsec3 is check SEC06: NSEC3 is used without extra iterations and without salt.
+// nsec3 is check SEC06: NSEC3 is used without extra iterations and without salt. RFC 9276 §3.1 asks for both:
+// iterations cost servers and validators time, and an attacker guesses names offline all the same.
 func nsec3(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		d := z.Denial
@@ -153,7 +157,8 @@ func denialParams(f *explain.Facts, z secure.Zone) (out []string) {
 	return out
 }
 
-// signedHasDS is check SEC07: A signed zone has a DS at the parent zone.
+// signedHasDS is check SEC07: A signed zone has a DS at the parent zone. The DS is the last step of signing a zone, so
+// its absence may be temporary. Until then the zone is insecure and not bogus: every answer is accepted.
 func signedHasDS(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		switch {
@@ -195,7 +200,9 @@ func cds(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// sameKeys is check SEC09: All nameservers have the same keys.
+// sameKeys is check SEC09: All nameservers have the same keys. A resolver may take the keys from one server and the
+// signatures from another, so validation fails at random. With several signers, each server needs the keys of all of
+// them (RFC 8901).
 func sameKeys(f *explain.Facts) []explain.Finding {
 	return perSecured(f, func(z secure.Zone, zone string) []explain.Finding {
 		sets := byKeys(z.KeySets)
@@ -236,8 +243,8 @@ func byKeys(sets []secure.KeySet) (out []secure.KeySet) {
 	return out
 }
 
-// acceptedByValidators is check SEC10: it checks whether resolvers that fail return the answer with validation disabled
-// (CD).
+// acceptedByValidators is check SEC10: it checks whether resolvers that fail return the answer with validation
+// disabled (CD). SERVFAIL alone has many causes; an answer with CD (RFC 4035 §3.2.2) points to validation.
 func acceptedByValidators(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var broken []explain.Assessment
@@ -279,7 +286,8 @@ func acceptedByValidators(f *explain.Facts) []explain.Finding {
 	return pass(name, "All %s that answered accept %s.", words.Count(working, "resolver", "resolvers"), name)
 }
 
-// planDS is check SEC11: No DS is left when the nameservers change.
+// planDS is check SEC11: No DS is left when the nameservers change. Resolvers keep the DS for its TTL. Until then, new
+// servers with other keys make the whole zone bogus: this is a common outage when a domain moves to another DNS host.
 func planDS(f *explain.Facts) []explain.Finding {
 	z := f.ZoneAt(f.Zone)
 	if len(f.PlanNS) == 0 || z == nil {

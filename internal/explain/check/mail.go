@@ -86,7 +86,8 @@ func nullMX(f *explain.Facts) []explain.Finding {
 		words.Count(len(others), "MX record", "MX records"), words.Some(texts(others)))}
 }
 
-// exchangers is check MAI02: Every mail exchanger is a host name with an address.
+// exchangers is check MAI02: Every mail exchanger is a host name with an address. A sender that finds no address for
+// one exchanger tries the next one, but a wrong name often stays unnoticed until the others fail.
 func exchangers(f *explain.Facts) (out []explain.Finding) {
 	l, unclear, ok := atZone(f, f.Zone, rr.TypeMX)
 	all := only(targets(l), func(n dnsname.Name) bool { return !n.IsRoot() })
@@ -149,7 +150,8 @@ func exchanger(f *explain.Facts, mx explain.Lookup, n dnsname.Name) (x explain.F
 	return seen(seen(x, a.Evidence), aaaa.Evidence), true, true
 }
 
-// policies is check MAI07: A domain that receives mail has SPF and DMARC records.
+// policies is check MAI07: A domain that receives mail has SPF and DMARC records. Domains without MX records are left
+// out: most names have no mail, and a notice for each of them would hide the others.
 func policies(f *explain.Facts) (out []explain.Finding) {
 	mx, unclear, ok := atZone(f, f.Zone, rr.TypeMX)
 	if !ok {

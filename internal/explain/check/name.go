@@ -177,7 +177,9 @@ func where(f *explain.Facts, o explain.Outcome) string {
 	return fmt.Sprintf("%s, which %s leads to,", text(o.End), text(f.Name))
 }
 
-// aliasAlone is check NAM03: No name has a CNAME and other records.
+// aliasAlone is check NAM03: No name has a CNAME and other records. A resolver that has the CNAME in its cache answers
+// every type with it (RFC 1034 §3.6.2); one that does not may find the other records. So the same lookup succeeds and
+// fails in turn.
 func aliasAlone(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
@@ -267,6 +269,7 @@ func chainLength(f *explain.Facts) []explain.Finding {
 		return rerouted(f, f.Chain[:1],
 			fail(explain.Error, explain.DNSHost, name, "%s resolves through %d aliases, which not all resolvers follow: %s.",
 				name, n, hops(f)))
+	// Each alias in another zone needs further lookups, and one more DNS host that must work.
 	case n > 4:
 		return rerouted(f, f.Chain[:1],
 			fail(explain.Warning, explain.DNSHost, name, "%s resolves through %d aliases: %s.", name, n, hops(f)))
@@ -288,7 +291,8 @@ func rerouted(f *explain.Facts, hops []explain.Hop, x explain.Finding) []explain
 	return []explain.Finding{x}
 }
 
-// noLoop is check NAM05: The aliases do not form a loop.
+// noLoop is check NAM05: The aliases do not form a loop. Resolvers return SERVFAIL then, or the aliases without an
+// address.
 func noLoop(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
@@ -314,7 +318,8 @@ func noLoop(f *explain.Facts) []explain.Finding {
 	return pass(name, "The aliases of %s do not form a loop.", name)
 }
 
-// notDangling is check NAM06: The aliases lead to a name that exists.
+// notDangling is check NAM06: The aliases lead to a name that exists. It is more than an outage: if the target is at a
+// provider where customers choose names, a stranger can create it and answer for the hostname.
 func notDangling(f *explain.Facts) []explain.Finding {
 	if len(f.Chain) == 0 || loops(f) {
 		return nil
@@ -367,7 +372,8 @@ func targetRegistered(f *explain.Facts) []explain.Finding {
 	return once(worst(all))
 }
 
-// notWildcard is check NAM09: The answer does not come from a wildcard.
+// notWildcard is check NAM09: The answer does not come from a wildcard. That may be intended. It matters to a person
+// who deletes a record and still gets an answer, and it means that mistyped names exist, too.
 func notWildcard(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if !slices.ContainsFunc(f.Outcomes, func(o explain.Outcome) bool { return o.Result == iterate.Answer }) &&
@@ -388,7 +394,9 @@ func notWildcard(f *explain.Facts) []explain.Finding {
 	return pass(name, "%s has its own records; there is no wildcard.", name)
 }
 
-// entExists is check NAM10: Empty non-terminal names exist.
+// entExists is check NAM10: Empty non-terminal names exist. NXDOMAIN says that no name below exists either (RFC 8020).
+// A resolver that asks label by label (RFC 9156) therefore stops there and never finds the names below, while others
+// do.
 func entExists(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding

@@ -42,7 +42,8 @@ func lossSeverity(z iterate.Zone) explain.Severity {
 	return explain.Critical
 }
 
-// glued is check DEL08: Nameservers inside the zone come with their addresses.
+// glued is check DEL08: Nameservers inside the zone come with their addresses. Without glue, a resolver would have to
+// ask the zone for the addresses of its own servers. RFC 9471 therefore requires it in the referral.
 func glued(f *explain.Facts) []explain.Finding {
 	return perHost(f, "Resolvers get the addresses of the nameservers inside %s with the delegation.",
 		func(z iterate.Zone, h iterate.Host) []explain.Finding {
@@ -69,7 +70,9 @@ func glued(f *explain.Facts) []explain.Finding {
 
 func addrTexts(addrs []netip.Addr) []string { return words.Each(addrs, netip.Addr.String) }
 
-// sameGlue is check DEL09: The parent zone hands out the right addresses of the nameservers.
+// sameGlue is check DEL09: The parent zone hands out the right addresses of the nameservers. Resolvers begin with the
+// glue, and may replace it by the address in the zone, which ranks higher (RFC 2181 §5.4.1): users of one resolver can
+// reach another server than users of the next.
 func sameGlue(f *explain.Facts) []explain.Finding {
 	return perHost(f, "The glue addresses in the delegation of %s are those of its nameservers.",
 		func(z iterate.Zone, h iterate.Host) []explain.Finding {
@@ -170,7 +173,8 @@ func aliasAt(f *explain.Facts, name dnsname.Name) (target string, evidence []int
 	return "", nil
 }
 
-// nsResolve is check DEL11: The name of every nameserver leads to an address.
+// nsResolve is check DEL11: The name of every nameserver leads to an address. Resolvers try the other nameservers, so
+// with a working one this costs time and redundancy only.
 func nsResolve(f *explain.Facts) []explain.Finding {
 	return perHost(f, "The name of every nameserver of %s leads to an address.",
 		func(z iterate.Zone, h iterate.Host) []explain.Finding {
@@ -239,7 +243,9 @@ func nsRegistered(f *explain.Facts) []explain.Finding {
 		})
 }
 
-// noCircle is check DEL13: The nameservers can be found without asking themselves.
+// noCircle is check DEL13: The nameservers can be found without asking themselves. Two domains that are each served
+// only by nameservers in the other one form such a circle, though each is correct by itself. Answers in caches can
+// hide it for days.
 func noCircle(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) []explain.Finding {
 		zone := text(z.Name)

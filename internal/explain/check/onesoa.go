@@ -10,7 +10,9 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/secure"
 )
 
-// oneSOA is check SOA08: The zone has one SOA record, at its own name.
+// oneSOA is check SOA08: The zone has one SOA record, at its own name. RFC 1035 §5.2 asks for exactly one at the top
+// of the zone. Secondaries compare its serial, and resolvers take the time for denials from it: with two records, both
+// depend on chance.
 func oneSOA(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, n := text(z.Name), 0
@@ -51,7 +53,8 @@ func negative(c iterate.Class) bool {
 	return c == iterate.NXDomain || c == iterate.NoData || c == iterate.NoSOA
 }
 
-// negativeSOA is check SOA09: Negative answers contain the SOA record.
+// negativeSOA is check SOA09: Negative answers contain the SOA record. RFC 2308 §3 requires it. In an unsigned zone
+// its absence only keeps resolvers from caching the denial (§5), so it is a warning there.
 func negativeSOA(f *explain.Facts) []explain.Finding {
 	withSOA := func(s explain.Server) explain.Probe {
 		s.NegativeSOA.Detail = "" // the detail adds nothing to the sentence
@@ -89,7 +92,8 @@ func negativeSOA(f *explain.Facts) []explain.Finding {
 }
 
 // onlyBare reports whether there is a question for a usual type that the servers of a zone only deny, all of them
-// without an SOA record.
+// without an SOA record. A resolver that rejects such a reply asks the next server: it fails only if no server has a
+// better one.
 func onlyBare(f *explain.Facts, zone dnsname.Name) bool {
 	bare := map[iterate.Question]bool{}
 	for _, e := range f.Exchanges {

@@ -26,6 +26,7 @@ func twoServers(f *explain.Facts) []explain.Finding {
 			case len(list.ns) == 1:
 				out = append(out, fail("", actorFor(f, z.Name, explain.DNSHost), zone, "%s only one nameserver for %s, %s.",
 					list.say, zone, text(list.ns[0])))
+			// Two names at one address are one machine, though a registry that counts names accepts it.
 			case len(addrs) == 1 && complete:
 				out = append(out, fail("", actorFor(f, z.Name, explain.DNSHost), zone,
 					"%s for %s, but all of them have the same address, %s.", list.say+" "+words.Some(texts(list.ns)), zone, addrs[0]))
@@ -64,7 +65,7 @@ func nsLists(z iterate.Zone, parent, child []dnsname.Name) []nsList {
 }
 
 // nsAddrs returns the distinct addresses of nameservers of a zone, and whether no other address can be missing: each
-// nameserver has one, or certainly has none.
+// nameserver has one, or certainly has none. Without that, one slow lookup would be reported as missing redundancy.
 func nsAddrs(z iterate.Zone, ns []dnsname.Name) (addrs []netip.Addr, complete bool) {
 	complete = true
 	for _, n := range ns {
@@ -90,7 +91,8 @@ func bothFamilies(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// families returns the finding for one list of nameservers, or none if its addresses are not all known.
+// families returns the finding for one list of nameservers, or none if its addresses are not all known. The severities
+// differ, because most resolvers have IPv4 and only a few have IPv6 alone.
 func families(f *explain.Facts, z iterate.Zone, list nsList) []explain.Finding {
 	zone, actor := text(z.Name), actorFor(f, z.Name, explain.DNSHost)
 	addrs, complete := nsAddrs(z, list.ns)

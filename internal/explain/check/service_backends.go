@@ -2,7 +2,8 @@ package check
 
 import "github.com/nameplane/nameplane/internal/explain"
 
-// backendsFound is check SVC11.
+// backendsFound is check SVC11. The objects name the Service and the grant that is missing; the condition adds reasons
+// that only the controller knows, such as a kind that it does not support.
 func backendsFound(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || f.Service.Objects == nil {
 		return nil
@@ -14,6 +15,7 @@ func backendsFound(f *explain.Facts) (out []explain.Finding) {
 			x.Fix = "Create this ReferenceGrant with kubectl apply: " + b.Grant
 			out = append(out, x)
 		}
+		// A file without any Service says nothing. A file that has Services is expected to have all of them.
 		if !b.Found && (f.Service.Whole || b.Known) {
 			out = append(out, fail("", explain.You, "Service "+b.Service, "The Service %s does not exist.", b.Service))
 		}
@@ -27,6 +29,7 @@ func backendsFound(f *explain.Facts) (out []explain.Finding) {
 		case fact == explain.No:
 			out = append(out, fail("", explain.You, a.Route.String(), "%s has a backend that cannot be used: %s", a.Route,
 				because(c)))
+		// The condition may be older than the Services: it does not outweigh one that is missing now.
 		case fact == explain.Yes && !failed:
 			out = append(out, pass(a.Route.String(), "The backends of %s are valid.", a.Route)...)
 		}
@@ -34,7 +37,8 @@ func backendsFound(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// endpointsReady is check HTTP06.
+// endpointsReady is check HTTP06. EndpointSlices are read and not pods: they are what the Gateway sends requests to,
+// and they contain the result of the readiness probes.
 func endpointsReady(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || f.Service.Objects == nil {
 		return nil
@@ -47,6 +51,7 @@ func endpointsReady(f *explain.Facts) (out []explain.Finding) {
 			out = append(out, fail("", explain.You, subject, "The Service %s has no port %d.", b.Service, b.Port))
 		case b.Slices == 0 && !f.Service.Whole:
 			out = append(out, unknown(subject, "The input has no EndpointSlice of the Service %s.", b.Service)...)
+		// A deployment that is being replaced or scaled to zero needs another fix than a readiness probe that fails.
 		case b.Ready == 0 && b.Total > 0 && b.Ending == b.Total:
 			out = append(out, fail("", explain.You, subject, "All %d endpoints of the Service %s are terminating.", b.Total,
 				b.Service))

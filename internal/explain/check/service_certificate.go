@@ -33,7 +33,8 @@ func isDefault(h *explain.Handshake) bool {
 	return slices.ContainsFunc(defaults, func(d string) bool { return strings.Contains(h.Subject+h.Issuer, d) })
 }
 
-// certificateDefault is check TLS02.
+// certificateDefault is check TLS02. It comes instead of TLS01 and TLS04: the controller has no certificate for the
+// hostname at all, so the names and the chain of this one do not matter.
 func certificateDefault(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range shaken(f) {
 		if isDefault(c.TLS) {
@@ -69,7 +70,8 @@ func certificateCovers(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// twoLabels returns a wildcard of a certificate below which the hostname has more than one label.
+// twoLabels returns a wildcard of a certificate below which the hostname has more than one label. A wildcard stands
+// for exactly one label (RFC 9525 §6.3).
 func twoLabels(host string, names []string) string {
 	for _, n := range names {
 		suffix, ok := strings.CutPrefix(n, "*")
@@ -118,7 +120,8 @@ func covers(name, host string) bool {
 	return strings.EqualFold(name, host) || strings.HasPrefix(name, "*.") && strings.EqualFold(name[2:], rest)
 }
 
-// certificateCurrent is check TLS03.
+// certificateCurrent is check TLS03. The time is that of the facts: a saved report does not change when the
+// certificate expires later.
 func certificateCurrent(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range shaken(f) {
 		left := c.TLS.Until.Sub(f.At)
@@ -155,7 +158,8 @@ func certificateTrusted(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// certificatesAgree is check TLS05.
+// certificatesAgree is check TLS05. The addresses may be those of several clusters: one where renewal fails is visible
+// only to part of the visitors.
 func certificatesAgree(f *explain.Facts) []explain.Finding {
 	all := shaken(f)
 	if len(all) < 2 {

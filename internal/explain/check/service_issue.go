@@ -14,7 +14,8 @@ import (
 	"github.com/nameplane/nameplane/internal/resolve/iterate"
 )
 
-// caaReadable is check TLS07.
+// caaReadable is check TLS07. Let's Encrypt does not issue if this lookup ends with SERVFAIL or a timeout, even where
+// no CAA record exists: without an answer, the CA cannot know that.
 func caaReadable(f *explain.Facts) []explain.Finding {
 	if f.Service == nil {
 		return nil
@@ -23,6 +24,7 @@ func caaReadable(f *explain.Facts) []explain.Finding {
 	if len(asked) == 0 {
 		return nil
 	}
+	// The lookups climb from the name upwards, and end at the first records or the first failure: the last one decides.
 	last := asked[len(asked)-1]
 	if last.Result.Usable() {
 		return pass(text(last.Question.Name), "The CAA records can be read.")
@@ -34,6 +36,7 @@ func caaReadable(f *explain.Facts) []explain.Finding {
 		case e.Class == iterate.LameServfail || e.Class == iterate.LameRefused || e.Class == iterate.NotImp,
 			e.Class == iterate.Timeout && silentFor(f, e):
 			evidence = append(evidence, i)
+		// A CA asks the other servers of the zone, too, so one server that may answer is enough for doubt.
 		default: // other servers may answer
 			return unknown(text(last.Question.Name), "The CAA records could not be looked up.")
 		}
@@ -67,6 +70,8 @@ type authority struct {
 	names        []string
 }
 
+// authorities is short on purpose: a CA that is not listed makes the result unknown, and never wrong. A CA may accept
+// several names (RFC 8659 §4.2), and some keep the names of CAs that they bought.
 var authorities = []authority{
 	{"Let's Encrypt", []string{"letsencrypt.org"}},
 	{"Google Trust Services", []string{"pki.goog"}},
@@ -92,6 +97,7 @@ func permitted(f *explain.Facts) (names []string, all, ok bool) {
 	byTag := map[string][]string{}
 	for _, d := range asked[len(asked)-1].Data {
 		if p, ok := mailtext.ParseCAA(d); ok {
+			// Parameters such as accounturi (RFC 8657) limit the account of the CA, which is not known here.
 			domain, _, _ := strings.Cut(p.Value, ";")
 			tag := strings.ToLower(p.Tag)
 			if p.Flags&criticalFlag != 0 && !slices.Contains(caaTags, tag) {
@@ -100,14 +106,18 @@ func permitted(f *explain.Facts) (names []string, all, ok bool) {
 			byTag[tag] = append(byTag[tag], strings.ToLower(strings.TrimSpace(domain)))
 		}
 	}
+	// A set with other properties only, such as iodef, does not limit who may issue.
 	names, limited := byTag["issue"]
+	// RFC 8659 §4.3: for a wildcard, issuewild replaces issue. For other names it has no meaning.
 	if wild, has := byTag["issuewild"]; has && strings.HasPrefix(f.Service.Host, "*.") {
 		names, limited = wild, true
 	}
+	// An empty name permits nobody (RFC 8659 §4.2); beside it, the other records still count.
 	return slices.DeleteFunc(names, func(n string) bool { return n == "" }), !limited, true
 }
 
-// issuerPermitted is check TLS06. The certificate that is served shows which CA the service uses.
+// issuerPermitted is check TLS06. The certificate that is served shows which CA the service uses. Only a trusted one
+// counts: the issuer of a certificate for tests says nothing about the CA.
 func issuerPermitted(f *explain.Facts) []explain.Finding {
 	if f.Service == nil {
 		return nil
@@ -146,7 +156,8 @@ func issuerPermitted(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{x}
 }
 
-// challengeReachable is check TLS08.
+// challengeReachable is check TLS08. A CA always begins at port 80 (RFC 8555 §8.3). All addresses are asked, because
+// the CA chooses one of them.
 func challengeReachable(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || !explain.WaitsForHTTP(f.Service) {
 		return nil
@@ -174,7 +185,8 @@ func challengeReachable(f *explain.Facts) (out []explain.Finding) {
 }
 
 // blocked returns why a CA does not get the reply of the solver, or "". A CA follows redirects to any host, but only
-// the solver of the same hostname has the reply.
+// the solver of the same hostname has the reply. 404 is not a failure: a solver has a reply only for the token of its
+// CA, which is not known here.
 func blocked(c explain.Connection) string {
 	p := c.Page
 	switch {
@@ -182,6 +194,7 @@ func blocked(c explain.Connection) string {
 		return "does not accept connections on port 80"
 	case p == nil || p.Status == 0:
 		return ""
+	// A login or a filter in front of the path, or a backend that fails: the CA gets the same reply.
 	case p.Status == 401, p.Status == 403, p.Status >= 500:
 		return fmt.Sprintf("answers %d for the path of HTTP-01", p.Status)
 	case p.Status/100 == 3:
@@ -193,7 +206,8 @@ func blocked(c explain.Connection) string {
 	return ""
 }
 
-// certificateIssued is check TLS09.
+// certificateIssued is check TLS09. The reason in the Challenge is added, because the message of the Certificate often
+// only says that it waits. The records follow it: a common cause is a hostname that leads elsewhere.
 func certificateIssued(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || f.Service.Objects == nil {
 		return nil
@@ -232,11 +246,14 @@ func leadsWords(f *explain.Facts) []string {
 // backdated is how far CAs set the beginning of a certificate into the past. adoption is how long a Gateway may take to
 // use a new certificate.
 const (
+	// Let's Encrypt does this for clients whose clocks are slow.
 	backdated = time.Hour
 	adoption  = time.Minute
 )
 
-// certificateUsed is check TLS10. Secrets are not read: the status of the Certificate shows which one is the newest.
+// certificateUsed is check TLS10. Secrets are not read: the status of the Certificate shows which one is the newest. A
+// Gateway that does not reload serves the old certificate until it expires, and then fails at once, though the
+// Certificate is healthy.
 func certificateUsed(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || f.Service.Objects == nil {
 		return nil
@@ -265,12 +282,13 @@ func certificateUsed(f *explain.Facts) (out []explain.Finding) {
 }
 
 // sameNames reports whether a certificate has the names of a Certificate, so that it is an older version of it.
+// Another Certificate for the same hostname is no older version: its end says nothing.
 func sameNames(o service.Certificate, names []string) bool {
 	a, b := slices.Sorted(slices.Values(o.Spec.Names)), slices.Sorted(slices.Values(names))
 	return slices.Equal(a, b)
 }
 
-// modernTLS is check TLS11.
+// modernTLS is check TLS11. RFC 8996 deprecates TLS 1.0 and 1.1. HTTP/2 is a matter of speed: pages load without it.
 func modernTLS(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range shaken(f) {
 		at := c.Addr.String()
@@ -286,7 +304,8 @@ func modernTLS(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// noOverlap is check TLS12.
+// noOverlap is check TLS12. Browsers use one HTTP/2 connection for all hostnames of a certificate (RFC 9113 §9.1.1).
+// Requests for one hostname then arrive at the listener of another.
 func noOverlap(f *explain.Facts) []explain.Finding {
 	return each(f, listenerOf, func(a service.Attachment) []explain.Finding {
 		s, generation := listenerStatus(a)

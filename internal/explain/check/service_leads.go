@@ -22,11 +22,13 @@ func otherService(f *explain.Facts, p pointing) string {
 	if w := otherGateway(f, p); w != "" {
 		return w
 	}
+	// A typing mistake explains the difference better than another customer of the provider: SVC21 reports it.
 	if _, _, slip := diagnosis(f); slip || len(f.Chain) == 0 || len(p.others) == 0 {
 		return ""
 	}
 	for _, want := range f.Service.Targets.Hosts {
 		to, parent := f.Chain[0].To, want.Parent()
+		// Two names below a TLD have nothing in common. Names in the domain of the user belong to the user.
 		if parent.NumLabels() > 1 && to != want && to != parent && to.IsIn(parent) && !to.IsIn(f.Domain) {
 			return fmt.Sprintf("%s, another host of %s", text(to), text(parent))
 		}
@@ -47,6 +49,7 @@ func otherGateway(f *explain.Facts, p pointing) string {
 		}
 		t := g.Targets()
 		led := slices.ContainsFunc(f.Chain, func(h explain.Hop) bool { return slices.Contains(t.Hosts, h.To) })
+		// Gateways may share a load balancer, so one common address is too little: all must be those of this Gateway.
 		same := len(p.others) > 0 && len(without(p.others, t.Addrs)) == 0
 		if led || same {
 			return g.String()
@@ -55,7 +58,8 @@ func otherGateway(f *explain.Facts, p pointing) string {
 	return ""
 }
 
-// ownService is check SVC27.
+// ownService is check SVC27. A pass means that no other service is known: the objects of other clusters are not in the
+// input.
 func ownService(f *explain.Facts) []explain.Finding {
 	if f.Service == nil {
 		return nil
@@ -72,6 +76,8 @@ func ownService(f *explain.Facts) []explain.Finding {
 }
 
 // proxies are the names below which CDNs have the aliases of their customers, and how their servers call themselves.
+// The ranges of their addresses are not listed: providers change them, and a list in a program is soon out of date.
+// The header is needed beside the alias, because Cloudflare answers with its own addresses and without a CNAME.
 var proxies = []struct {
 	name    string
 	domains []dnsname.Name
@@ -120,6 +126,7 @@ func noProxy(f *explain.Facts) []explain.Finding {
 	}
 	x := fail("", explain.You, host, "%s leads to %s, a proxy in front of the service: DNS shows only the addresses of "+
 		"the proxy, so the page is judged instead.", host, proxy)
+	// Most proxies are there on purpose. Removing one because of this finding could do harm.
 	x.Fix = fmt.Sprintf("Do nothing if the proxy is there on purpose, and forwards to %s.", targetText(f))
 	return []explain.Finding{x}
 }
@@ -130,7 +137,9 @@ func targetText(f *explain.Facts) string {
 	return words.Some(append(texts(t.Hosts), words.Each(t.Addrs, netip.Addr.String)...))
 }
 
-// nothingBlocks is check SVC33. It names other findings about the name that keep it from working.
+// nothingBlocks is check SVC33. It names other findings about the name that keep it from working. It judges again
+// instead of reading earlier findings: a check depends on the facts only, and never on the order of the catalogue.
+// Registration and mail are left out: visitors need neither, and a domain on hold already fails in the delegation.
 func nothingBlocks(f *explain.Facts) []explain.Finding {
 	if f.Service == nil {
 		return nil
@@ -143,6 +152,7 @@ func nothingBlocks(f *explain.Facts) []explain.Finding {
 			continue
 		}
 		for _, x := range c.Judge(f) {
+			// A name with warnings works.
 			if x.Status != explain.Fail || !x.Severity.AtLeast(explain.Error) {
 				continue
 			}
@@ -168,7 +178,8 @@ func nothingBlocks(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{x}
 }
 
-// noneRemember is check SVC34. Earlier checks, or the user, show that the records are new.
+// noneRemember is check SVC34. Earlier checks, or the user, show that the records are new. Without either, every TTL
+// would be reported as a time to wait, even for records that are years old.
 func noneRemember(f *explain.Facts) []explain.Finding {
 	p := pointingOf(f)
 	if f.Service == nil || !p.known || !p.byName && len(p.right) == 0 || !f.Change && len(f.Past) == 0 {

@@ -22,7 +22,8 @@ func attachments(f *explain.Facts) []service.Attachment {
 }
 
 // condition returns a condition and what it says. It is unknown if it is missing, or if the controller has not seen the
-// newest version of the object.
+// newest version of the object. A missing condition is Unasked: some conditions exist only while they are True, so
+// callers must decide what their absence means.
 func condition(all []service.Condition, kind string, generation int64) (service.Condition, explain.Fact) {
 	c, ok := find(all, func(c service.Condition) bool { return c.Type == kind })
 	switch {
@@ -85,6 +86,7 @@ func classAccepted(f *explain.Facts) []explain.Finding {
 		switch {
 		case ok:
 			return accepted(c.Status.Conditions, "Accepted", c.Head)
+		// An input with other classes is expected to have this one, too.
 		case f.Service.Whole || f.Service.Objects.Has("GatewayClass"):
 			return []explain.Finding{fail("", explain.You, "GatewayClass "+name,
 				"%s names the GatewayClass %s, which does not exist.",
@@ -149,7 +151,8 @@ func listenerName(a service.Attachment) string {
 	return fmt.Sprintf("listener %s of %s", a.Listener.Name, a.Gateway)
 }
 
-// refusal returns the condition that says that the controller does not serve the listener of an attachment.
+// refusal returns the condition that says that the controller does not serve the listener of an attachment. Accepted
+// comes first: it has the cause, and a listener that is not accepted is not programmed either.
 func refusal(a service.Attachment) (service.Condition, bool) {
 	s, generation := listenerStatus(a)
 	for _, kind := range []string{"Accepted", "Programmed"} {
@@ -160,7 +163,8 @@ func refusal(a service.Attachment) (service.Condition, bool) {
 	return service.Condition{}, false
 }
 
-// replaces reports whether b serves the hostname of a with the same protocol.
+// replaces reports whether b serves the hostname of a with the same protocol. A listener for HTTP does not replace one
+// for HTTPS: clients of the other protocol still fail.
 func replaces(b, a service.Attachment) bool {
 	if b.Listener == nil || b.Problem != "" || b.Listener.Protocol != a.Listener.Protocol {
 		return false
@@ -217,7 +221,8 @@ func listenerRefs(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// missingGrants returns the ReferenceGrants for the certificates of a listener that are in other namespaces.
+// missingGrants returns the ReferenceGrants for the certificates of a listener that are in other namespaces. A grant
+// is in the namespace of the Secret: the owner of the Secret decides, not the owner of the Gateway.
 func missingGrants(a service.Attachment) (out []string) {
 	kind, namespace := "Gateway", ""
 	switch {
@@ -239,7 +244,8 @@ func missingGrants(a service.Attachment) (out []string) {
 }
 
 // routeFinding returns the findings of one problem: a failure for each route that has it, and a pass for each route
-// that gets past it.
+// that gets past it. A route with another problem gets no finding: its own check reports it, and later steps cannot be
+// judged.
 func routeFinding(f *explain.Facts, problem service.Problem, words func(service.Attachment) string) (
 	out []explain.Finding) {
 	for _, a := range attachments(f) {
@@ -279,6 +285,7 @@ func routeParent(f *explain.Facts) []explain.Finding {
 
 // nearest returns a suggestion for a name that does not exist.
 func nearest(name string, all []string) string {
+	// If more than a third differs, the names have nothing in common, and a suggestion would mislead.
 	best, least := "", max(3, len(name)/3)
 	for _, other := range all {
 		if d := service.Distance(name, other); d < least {
@@ -291,7 +298,8 @@ func nearest(name string, all []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// parentStatus returns the conditions of a route at the parent of an attachment.
+// parentStatus returns the conditions of a route at the parent of an attachment. A namespace that is left out is that
+// of the route, on both sides: controllers may write it out.
 func parentStatus(a service.Attachment) []service.Condition {
 	if a.Route == nil || a.Parent == nil {
 		return nil
@@ -327,6 +335,7 @@ func routeAllowed(f *explain.Facts) []explain.Finding {
 	out := routeFinding(f, service.NotAllowed, func(a service.Attachment) string {
 		return fmt.Sprintf("%s accepts no routes of the namespace %s.", a.Gateway, a.Route.Namespace)
 	})
+	// The condition Accepted decides about a pass: the controller may refuse for a reason that the objects do not show.
 	out = slices.DeleteFunc(out, func(x explain.Finding) bool { return x.Status == explain.Pass })
 	for i, a := range only(attachments(f), func(a service.Attachment) bool { return a.Problem == service.NotAllowed }) {
 		if labels := f.Service.Objects.MissingLabels(a); len(labels) > 0 {
@@ -358,7 +367,8 @@ func routeAllowed(f *explain.Facts) []explain.Finding {
 	return out
 }
 
-// routeHostname is check SVC10.
+// routeHostname is check SVC10. The condition is not needed: the intersection of hostnames is defined by the API, and
+// this names the listeners.
 func routeHostname(f *explain.Facts) []explain.Finding {
 	return routeFinding(f, service.NoHostname, func(a service.Attachment) string {
 		var names []string
@@ -402,6 +412,7 @@ func listenerRoutes(f *explain.Facts) (out []explain.Finding) {
 		switch {
 		case a.Problem == service.NoRoute && shadowed:
 			// SVC15 reports it: a route wants the hostname, but is attached to another listener.
+		// attachedRoutes also counts routes that the input does not have.
 		case a.Problem != service.NoRoute || s.Attached > 0:
 			out = append(out, pass(listenerName(a), "A route uses the %s.", listenerName(a))...)
 		case f.Service.Whole || f.Service.Objects.Has("HTTPRoute", "GRPCRoute", "TLSRoute"):
@@ -415,6 +426,7 @@ func listenerRoutes(f *explain.Facts) (out []explain.Finding) {
 }
 
 // hostForm matches the characters of a host name. Its labels are short enough, because it was parsed as a domain name.
+// An underscore is valid in DNS but not in a host name (RFC 1123 §2.1): CAs issue no certificate for it.
 var hostForm = regexp.MustCompile(`^(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // hostnameForm is check SVC16.

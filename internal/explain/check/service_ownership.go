@@ -35,7 +35,8 @@ const (
 	recordOld
 )
 
-// recordProof is the state of the TXT record.
+// recordProof is the state of the TXT record. The checks OWN01 to OWN03 share it, so that one wrong record leads to
+// one finding.
 type recordProof struct {
 	fact    explain.Fact
 	problem recordProblem
@@ -60,6 +61,7 @@ func recordProofOf(f *explain.Facts) (p recordProof, ok bool) {
 			live = live[1:]
 		}
 		p.slip, p.known = service.Diagnose(want, f.Zone, live)
+		// A mistyped value is not an old one, though both have the same form: the fix is another.
 		if p.known && p.slip.SameOwner(want) && p.slip.At.Type == want.Type {
 			p.problem, p.value = recordDiffers, p.slip.Data
 			return p, true
@@ -87,7 +89,8 @@ func entered(f *explain.Facts, format string, args ...any) []explain.Finding {
 	return []explain.Finding{x}
 }
 
-// proofPresent is check OWN01.
+// proofPresent is check OWN01. All servers that reply must agree: a server with an old version of the zone would prove
+// what the owner has deleted.
 func proofPresent(f *explain.Facts) []explain.Finding {
 	p, ok := recordProofOf(f)
 	if !ok {
@@ -113,7 +116,7 @@ func proofPresent(f *explain.Facts) []explain.Finding {
 	return entered(f, "%s, which proves the ownership, does not exist.", subject)
 }
 
-// proofSame is check OWN02.
+// proofSame is check OWN02. The first difference is named, because nobody finds one wrong letter in a random value.
 func proofSame(f *explain.Facts) []explain.Finding {
 	p, ok := recordProofOf(f)
 	switch {
@@ -131,7 +134,8 @@ func proofSame(f *explain.Facts) []explain.Finding {
 	return entered(f, "%s Compared with the wanted value, %s.", p.slip.Words(), where)
 }
 
-// proofCurrent is check OWN03.
+// proofCurrent is check OWN03. Beside the right value, an old token does no harm, but it may still prove the ownership
+// to another service.
 func proofCurrent(f *explain.Facts) []explain.Finding {
 	p, ok := recordProofOf(f)
 	subject := ""
@@ -154,7 +158,8 @@ func proofCurrent(f *explain.Facts) []explain.Finding {
 	return nil // OWN01 or OWN02
 }
 
-// tokenServed is check OWN04.
+// tokenServed is check OWN04. All addresses that reply must serve the text: otherwise the present user of an old
+// address that is still in DNS could prove the ownership.
 func tokenServed(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || f.Service.Token == nil {
 		return nil
@@ -168,10 +173,12 @@ func tokenServed(f *explain.Facts) (out []explain.Finding) {
 		}
 		said := ""
 		switch {
+		// Some sites redirect to any address that a link names: with such a link, a stranger could prove the ownership.
 		case p.Status/100 == 3:
 			said = fmt.Sprintf("redirects to %s, and redirects are not followed", p.Location)
 		case p.Status != 200:
 			said = fmt.Sprintf("answers %d", p.Status)
+		// The page is read only to this length, so a longer one cannot be compared.
 		case len(p.Body) > service.MaxToken:
 			said = fmt.Sprintf("returns more than %d bytes", service.MaxToken)
 		case !t.Holds(p.Body):
@@ -191,7 +198,8 @@ func tokenServed(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// proofKept is check OWN05.
+// proofKept is check OWN05. A single miss does not end the ownership: records disappear for a moment when a zone moves
+// to another DNS host.
 func proofKept(f *explain.Facts) []explain.Finding {
 	if f.Service == nil || !verifiedBefore(f) {
 		return nil
@@ -218,7 +226,7 @@ func proofKept(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{x}
 }
 
-// delegationProof is check OWN06.
+// delegationProof is check OWN06. One foreign nameserver is too many: its operator can answer with any records.
 func delegationProof(f *explain.Facts) []explain.Finding {
 	if f.Service == nil || len(f.Service.Nameservers) == 0 {
 		return nil

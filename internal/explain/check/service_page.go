@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// connects is check HTTP01. It is critical only if no address accepts connections.
+// connects is check HTTP01. It is critical only if no address accepts connections. Beside a working address it is an
+// error: clients try the next address, after a delay.
 func connects(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil {
 		return nil
@@ -33,6 +34,7 @@ func connects(f *explain.Facts) (out []explain.Finding) {
 		switch {
 		case c.Connected == explain.Yes:
 			out = append(out, pass(c.Addr.String(), "%s accepts connections.", c.Addr)...)
+		// A machine without IPv6 gets no reply from any IPv6 address. That is no fault of the service.
 		case c.Connected == explain.Unknown || c.Problem == noReply && !reaches(f, c.Addr.Addr()):
 			out = append(out, unknown(c.Addr.String(), "%s could not be reached from here: %s", c.Addr, sentence(c.Problem))...)
 		default:
@@ -72,11 +74,13 @@ func pages(f *explain.Facts) []explain.Connection {
 	return only(f.Service.Connections, func(c explain.Connection) bool { return c.Page != nil && c.Page.Status != 0 })
 }
 
-// noBackend are the pages of gateways that have no backend to send a request to.
+// noBackend are the pages of gateways that have no backend to send a request to. The texts are those of Envoy,
+// Traefik, nginx and HAProxy. The status is not enough: applications also answer 503 themselves.
 var noBackend = []string{"no healthy upstream", "no available server", "upstream connect error", "Bad Gateway",
 	"Service Unavailable", "Service Temporarily Unavailable"}
 
-// backendAnswers is check HTTP02. Traefik answers 500 without a body when a Service has no endpoints.
+// backendAnswers is check HTTP02. Traefik answers 500 without a body when a Service has no endpoints. Other pages with
+// 5xx count as those of the application: then DNS, TLS and routing work, so it is an error and not critical.
 func backendAnswers(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range pages(f) {
 		p := c.Page
@@ -101,7 +105,8 @@ func backendAnswers(f *explain.Facts) (out []explain.Finding) {
 // notRouted are the 404 pages of gateways, in contrast to those of backends.
 var notRouted = []string{"404 page not found", "default backend - 404", "<center>nginx</center>", "no Route matched"}
 
-// hostRouted is check HTTP03. Any 404 without a body is the gateway's: a backend has a page.
+// hostRouted is check HTTP03. Any 404 without a body is the gateway's: a backend has a page. 421 means that the server
+// does not serve this name on the connection (RFC 9110 §15.5.20).
 func hostRouted(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range pages(f) {
 		p := c.Page
@@ -113,6 +118,7 @@ func hostRouted(f *explain.Facts) (out []explain.Finding) {
 			out = append(out, fail("", explain.You, c.Addr.String(),
 				"%s answers %d for %s: it has no route for this hostname.", c.Addr,
 				p.Status, c.Name))
+		// A page of the application: many APIs have nothing at the path "/".
 		case p.Status == 404:
 			out = append(out, fail(explain.Warning, explain.You, c.Addr.String(), "%s answers 404 for %s.", c.Addr, p.URL))
 		default:
@@ -122,7 +128,9 @@ func hostRouted(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// noRedirectLoop is check HTTP04.
+// noRedirectLoop is check HTTP04. The usual cause is a proxy that ends TLS and asks the service over HTTP, which
+// redirects to HTTPS each time. Redirects are not followed, because the reply of a stranger would choose which host is
+// connected to.
 func noRedirectLoop(f *explain.Facts) (out []explain.Finding) {
 	for _, c := range pages(f) {
 		p := c.Page
@@ -142,7 +150,9 @@ func noRedirectLoop(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// deadFamily returns the connections of an address family that accepts none, while the other one does.
+// deadFamily returns the connections of an address family that accepts none, while the other one does. One broken
+// family is easily overlooked: browsers fall back to the other one (RFC 8305), but programs without fallback and
+// clients with one family fail.
 func deadFamily(f *explain.Facts) []explain.Connection {
 	if f.Service == nil {
 		return nil
@@ -182,6 +192,7 @@ func familiesAgree(f *explain.Facts) []explain.Finding {
 	}
 	a, b := first[0], first[1]
 	switch {
+	// The class of the status is compared and not the page: many pages differ at each request.
 	case a == nil || b == nil || a.Addr.Port() != b.Addr.Port():
 		return nil
 	case a.Page.Status/100 != b.Page.Status/100:
@@ -198,7 +209,7 @@ func familyName(six bool) string {
 	return "IPv4"
 }
 
-// redirectsToHTTPS is check HTTP07.
+// redirectsToHTTPS is check HTTP07. Browsers that have no HSTS entry may try HTTP first when a person types a name.
 func redirectsToHTTPS(f *explain.Facts) []explain.Finding {
 	secure, ok := find(attachments(f), func(a service.Attachment) bool {
 		return a.Listener != nil && a.Problem == "" && a.Listener.Protocol == "HTTPS"

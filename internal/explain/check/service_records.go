@@ -36,6 +36,7 @@ func pointingOf(f *explain.Facts) (p pointing) {
 	for _, t := range []rr.Type{rr.TypeA, rr.TypeAAAA} {
 		o, ok := outcome(f, t)
 		if !ok || o.Result == iterate.Unknown {
+			// An alias applies to both families, so it decides even if one of them could not be looked up.
 			p.known = p.known && p.byName
 			continue
 		}
@@ -77,7 +78,8 @@ func unknownPointing(f *explain.Facts, p pointing) []explain.Finding {
 	return nil
 }
 
-// recordsPresent is check SVC20. A record at another name, or of another type, is reported by SVC21 and SVC22.
+// recordsPresent is check SVC20. A record at another name, or of another type, is reported by SVC21 and SVC22. If a
+// mistake explains the missing record, that finding is more useful than this one.
 func recordsPresent(f *explain.Facts) []explain.Finding {
 	p := pointingOf(f)
 	if out := unknownPointing(f, p); out != nil || f.Service == nil {
@@ -108,6 +110,7 @@ func recordsRight(f *explain.Facts) []explain.Finding {
 	host := f.Service.Host
 	d, want, found := diagnosis(f)
 	switch {
+	// One right address is enough: SVC25 and SVC26 report the others.
 	case p.byName && len(p.others) == 0, len(p.right) > 0:
 		return pass(host, "%s leads to the service.", host)
 	case p.byName: // the target has other addresses for other clients
@@ -127,7 +130,8 @@ func recordsRight(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host, "%s", said))}
 }
 
-// recordsHere is check SVC22.
+// recordsHere is check SVC22. Forms of DNS hosts append the zone to what is entered, so a full name often ends up with
+// the zone twice.
 func recordsHere(f *explain.Facts) []explain.Finding {
 	p := pointingOf(f)
 	if f.Service == nil || !p.known {
@@ -144,7 +148,9 @@ func recordsHere(f *explain.Facts) []explain.Finding {
 	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host, "%s has no record. %s", host, d.Words()))}
 }
 
-// apexRecords is check SVC23.
+// apexRecords is check SVC23. A CNAME allows no other records beside it (RFC 1034 §3.6.2), and every apex has SOA and
+// NS records. Some DNS hosts accept it all the same; which records resolvers then see depends on what they have
+// cached.
 func apexRecords(f *explain.Facts) []explain.Finding {
 	if f.Service == nil || f.Zone.IsZero() || f.Name != f.Zone {
 		return nil
@@ -181,6 +187,7 @@ func leadsTo(f *explain.Facts, p pointing) string {
 }
 
 // split returns the family over which the hostname leads to the service, and the one over which it does not, or "".
+// Mixed families are not split: then single records are wrong, and SVC25 reports them.
 func (p pointing) split() (right, wrong string) {
 	all := func(addrs []netip.Addr, six bool) bool {
 		return len(addrs) > 0 && !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Is6() != six })
@@ -208,6 +215,7 @@ func noOldRecords(f *explain.Facts) []explain.Finding {
 	case wrong != "":
 		return nil
 	}
+	// Most resolvers rotate the records of a set, so visitors spread about evenly.
 	total := len(p.others) + len(p.right)
 	return []explain.Finding{withFix(f, fail("", explain.DNSHost, host,
 		"%d of %d addresses of %s are not those of the service: %s. About %d of 100 visitors reach another server.",
@@ -230,7 +238,8 @@ func familiesLead(f *explain.Facts) []explain.Finding {
 		words.Some(words.Each(p.others, netip.Addr.String))))}
 }
 
-// diagnosis returns the mistake that made the records of the hostname differ, and the record that was wanted.
+// diagnosis returns the mistake that made the records of the hostname differ, and the record that was wanted. If no
+// known mistake explains the difference, nothing is claimed.
 func diagnosis(f *explain.Facts) (service.Diagnosis, service.Record, bool) {
 	live := explain.LiveRecords(f)
 	for _, want := range explain.ExpectedRecords(f) {
@@ -252,7 +261,8 @@ func withFix(f *explain.Facts, x explain.Finding) explain.Finding {
 	return x
 }
 
-// Entry returns the records to enter at the DNS host, as its form wants them.
+// Entry returns the records to enter at the DNS host, as its form wants them. It is complete, so that a person can
+// copy it without knowing DNS: the host field is relative to the zone, and the values are typed as forms accept them.
 func Entry(f *explain.Facts, want []service.Record) string {
 	lines := words.Each(want, func(r service.Record) string {
 		values := words.Each(r.Data, func(d string) string { return service.Typed(r.Type, d) })
@@ -299,7 +309,8 @@ func deletions(f *explain.Facts, want []service.Record) string {
 	return fmt.Sprintf("Delete these records of %s: %s. ", text(owner), strings.TrimSuffix(words.Some(all), "."))
 }
 
-// visibleRecords returns when everyone sees records that are entered now.
+// visibleRecords returns when everyone sees records that are entered now. The TTLs of the targets of an alias do not
+// count: the new record replaces the alias itself.
 func visibleRecords(f *explain.Facts) time.Time {
 	if f.Zone.IsZero() {
 		return time.Time{}
@@ -310,7 +321,7 @@ func visibleRecords(f *explain.Facts) time.Time {
 // visibleProof returns when everyone sees the TXT record of the proof, if it is entered now.
 func visibleProof(f *explain.Facts) time.Time { return fixedIn(f, f.Service.Records) }
 
-// noPrivateAddress is check SVC31.
+// noPrivateAddress is check SVC31. Inside a private network such addresses are right, and no finding is made.
 func noPrivateAddress(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil || f.Vantage.Private {
 		return nil
@@ -328,7 +339,8 @@ func noPrivateAddress(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// targetResolves is check SVC32.
+// targetResolves is check SVC32. The zone of the hostname is right in that case: only the owner of the target can
+// repair it.
 func targetResolves(f *explain.Facts) (out []explain.Finding) {
 	if f.Service == nil {
 		return nil

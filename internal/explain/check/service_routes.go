@@ -17,7 +17,9 @@ type judgedObject struct {
 	conditions []service.Condition
 }
 
-// judgedObjects returns the objects of the hostname that have conditions, each once.
+// judgedObjects returns the objects of the hostname that have conditions, each once. A route counts with its status at
+// this parent only: each controller writes an entry of its own into status.parents, and another controller may have
+// stopped.
 func judgedObjects(f *explain.Facts) (out []judgedObject) {
 	add := func(h service.Head, all []service.Condition) {
 		if len(all) > 0 && !slices.ContainsFunc(out, func(o judgedObject) bool { return o.String() == h.String() }) {
@@ -43,19 +45,22 @@ func judgedObjects(f *explain.Facts) (out []judgedObject) {
 	return out
 }
 
-// lag is how long a controller may take to judge a change.
+// lag is how long a controller may take to judge a change. Controllers react within seconds; a minute also covers a
+// change of leader.
 const lag = time.Minute
 
 // controllerCurrent is check SVC04. A controller that has stopped leaves its last status, which seems healthy.
 func controllerCurrent(f *explain.Facts) (out []explain.Finding) {
 	for _, o := range judgedObjects(f) {
 		behind := slices.ContainsFunc(o.conditions, func(c service.Condition) bool {
+			// Some controllers leave out observedGeneration. Nothing is known about their age.
 			return c.Generation != 0 && c.Generation < o.Generation
 		})
 		subject, changed := o.String(), o.Changed()
 		switch {
 		case !behind:
 			out = append(out, pass(subject, "The status of %s is that of its newest version.", subject)...)
+		// kubectl prints managedFields, which have the time of the change, only on request.
 		case changed.IsZero() || f.At.Sub(changed) <= lag:
 			out = append(out, unknown(subject, "The controller has not yet judged the newest version of %s.", subject)...)
 		default:
@@ -66,7 +71,8 @@ func controllerCurrent(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// noRivals is check SVC14.
+// noRivals is check SVC14. Both routes are accepted, so no condition shows the conflict. The Gateway API prefers the
+// older route, so that a new one cannot take over the requests of another team.
 func noRivals(f *explain.Facts) (out []explain.Finding) {
 	if len(attachments(f)) == 0 {
 		return nil
@@ -92,7 +98,8 @@ func noRivals(f *explain.Facts) (out []explain.Finding) {
 	return nil
 }
 
-// notShadowed is check SVC15.
+// notShadowed is check SVC15. The listener is chosen by its hostname before any route is considered: a request that
+// has no route at the more specific listener gets 404, and does not fall back to the wildcard.
 func notShadowed(f *explain.Facts) []explain.Finding {
 	if len(attachments(f)) == 0 {
 		return nil
@@ -137,7 +144,8 @@ func targetRead(f *explain.Facts) (out []explain.Finding) {
 	return out
 }
 
-// annotated judges the annotations for external-dns of one object.
+// annotated judges the annotations for external-dns of one object. external-dns ignores annotations that it does not
+// know, without an error: nothing else reports a mistyped prefix.
 func annotated(h service.Head) (out []explain.Finding) {
 	subject := h.String()
 	for _, key := range slices.Sorted(maps.Keys(h.Annotations)) {
@@ -161,7 +169,8 @@ func annotated(h service.Head) (out []explain.Finding) {
 	return out
 }
 
-// noSurprise is check SVC30.
+// noSurprise is check SVC30. A wildcard record is rarely intended: with it, every name below that does not exist leads
+// to this Gateway.
 func noSurprise(f *explain.Facts) (out []explain.Finding) {
 	for _, a := range attachments(f) {
 		switch {

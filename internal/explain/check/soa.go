@@ -85,7 +85,8 @@ func negativeOf(f *explain.Facts) (soaTTL, minimum uint32, evidence []int, ok bo
 	return 0, 0, nil, false
 }
 
-// minimumCounts is check SOA02: The MINIMUM of the SOA record is the negative TTL.
+// minimumCounts is check SOA02: The MINIMUM of the SOA record is the negative TTL. RFC 2308 §5 uses the smaller of the
+// two. Nothing is broken, but a person who changes the minimum sees no effect.
 func minimumCounts(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		if soa.TTL < soa.Minimum {
@@ -98,7 +99,8 @@ func minimumCounts(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// sameSerial is check SOA03: All nameservers have the same version of the zone.
+// sameSerial is check SOA03: All nameservers have the same version of the zone. One server is not enough for a pass:
+// it agrees with itself.
 func sameSerial(f *explain.Facts) []explain.Finding {
 	return perZone(f, func(z iterate.Zone) (out []explain.Finding) {
 		zone, n := text(z.Name), 0
@@ -205,7 +207,9 @@ func madeAt(f *explain.Facts, serial uint32) (at, latest time.Time, ok bool) {
 	return at, latest, age > 0 && age < 10*365*oneDay
 }
 
-// serialForward is check SOA04: The serial of the zone has not gone back.
+// serialForward is check SOA04: The serial of the zone has not gone back. A secondary fetches a zone only if the
+// serial is newer in the arithmetic of RFC 1982. A usual cause is a move to a DNS host that counts in another form,
+// such as from dates to numbers that begin at 1.
 func serialForward(f *explain.Facts) []explain.Finding {
 	// Past has the newest scan first. A scan without a serial failed, and shows nothing.
 	i := slices.IndexFunc(f.Past, func(p explain.Past) bool { return p.Serial != 0 })
@@ -225,7 +229,8 @@ func serialForward(f *explain.Facts) []explain.Finding {
 	})
 }
 
-// timers is check SOA05: The timers of the SOA record fit together.
+// timers is check SOA05: The timers of the SOA record fit together. A secondary that cannot reach the primary stops
+// answering after expire. A week is longer than most outages of a primary, a weekend included.
 func timers(f *explain.Facts) []explain.Finding {
 	return ofSOA(f, func(soa *explain.SOA, zone string) []explain.Finding {
 		var wrong []string

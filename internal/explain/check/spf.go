@@ -21,7 +21,8 @@ func spfRecords(f *explain.Facts) (l explain.Lookup, all []string, unclear []exp
 	return l, only(mailtext.Texts(l.Data), mailtext.IsSPF), nil
 }
 
-// oneSPF is check MAI03: The domain has at most one SPF record.
+// oneSPF is check MAI03: The domain has at most one SPF record. RFC 7208 §4.5 makes several records a permanent error,
+// so receivers must not choose one of them.
 func oneSPF(f *explain.Facts) []explain.Finding {
 	l, all, unclear := spfRecords(f)
 	zone := text(f.Zone)
@@ -139,7 +140,8 @@ func voidHosts(f *explain.Facts, terms []mailtext.Term) (out []string, evidence 
 	return out, evidence
 }
 
-// spfOpen is check MAI06: The SPF record does not allow every sender.
+// spfOpen is check MAI06: The SPF record does not allow every sender. One that does is worse than none: forged mail
+// passes SPF.
 func spfOpen(f *explain.Facts) []explain.Finding {
 	l, record, unclear, ok := onlySPF(f)
 	if !ok {

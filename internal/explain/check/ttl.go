@@ -103,7 +103,8 @@ func noRanges(f *explain.Facts) []explain.Finding {
 	return unknown(name, "How %s denies names is not known.", text(f.Zone))
 }
 
-// sameTTL is check TTL05: The records of a set have one TTL, on all servers.
+// sameTTL is check TTL05: The records of a set have one TTL, on all servers. Without that, nobody can say when a
+// change is visible: the time depends on the server that a resolver asked.
 func sameTTL(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	var out []explain.Finding
@@ -148,7 +149,8 @@ func sameTTL(f *explain.Facts) []explain.Finding {
 	return pass(name, "The records of each set have one TTL, on all servers.")
 }
 
-// notTooLow is check TTL06: The TTL is at least 30 seconds.
+// notTooLow is check TTL06: The TTL is at least 30 seconds. Below that, users wait for lookups, and an outage of the
+// nameservers is an outage of the name at once. Some resolvers raise such values on their own, so little is gained.
 func notTooLow(f *explain.Facts) []explain.Finding {
 	name, all := text(f.Name), sets(f)
 	var out []explain.Finding

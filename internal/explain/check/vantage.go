@@ -11,7 +11,8 @@ import (
 	"github.com/nameplane/nameplane/internal/explain/words"
 )
 
-// notIntercepted is check VAN01: Queries from here reach the servers that they are sent to.
+// notIntercepted is check VAN01: Queries from here reach the servers that they are sent to. If it fails, Judge turns
+// every other check that depends on DNS replies into an unknown result.
 func notIntercepted(f *explain.Facts) []explain.Finding {
 	here := cmp.Or(f.Vantage.Name, "here")
 	switch p := f.Vantage.Intercepted; p.Fact {
@@ -28,7 +29,8 @@ func notIntercepted(f *explain.Facts) []explain.Finding {
 	return nil
 }
 
-// notFiltered is check VAN02: No resolver filters the name.
+// notFiltered is check VAN02: No resolver filters the name. The owner of the name cannot repair it. It is reported
+// because people otherwise wait for a cache that never changes.
 func notFiltered(f *explain.Facts) []explain.Finding {
 	name, answered := text(f.Name), false
 	var out []explain.Finding
@@ -62,13 +64,15 @@ func notFiltered(f *explain.Facts) []explain.Finding {
 }
 
 // suspected reports whether all filtered answers of a resolver count as filtered only because it is known to filter.
+// Nobody has seen the filter in that case, so the words of the finding are careful.
 func suspected(c explain.Assessment) bool {
 	return !slices.ContainsFunc(c.Answers, func(s explain.Assessed) bool {
 		return s.State == safeat.Filtered && !s.Suspected()
 	})
 }
 
-// clock is check VAN03: The clock of this machine is right.
+// clock is check VAN03: The clock of this machine is right. Certificates, signatures and the times of a change are
+// judged by this clock.
 func clock(f *explain.Facts) []explain.Finding {
 	// Five seconds are more than the network and the whole seconds of HTTP dates can explain.
 	const most = 5 * time.Second
@@ -88,7 +92,8 @@ func clock(f *explain.Facts) []explain.Finding {
 // quorum is the number of resolvers that must have answered for a verdict about all resolvers.
 const quorum = 3
 
-// enough is check VAN04: Enough answers arrived for a verdict.
+// enough is check VAN04: Enough answers arrived for a verdict. Its result is unknown and never a failure: too few
+// answers say something about this run, and nothing about the name.
 func enough(f *explain.Facts) []explain.Finding {
 	name := text(f.Name)
 	if len(f.Unfinished) > 0 {

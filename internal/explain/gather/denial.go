@@ -79,6 +79,8 @@ func (r *run) denialsOf(recs []record) (out []explain.Denial) {
 	return out
 }
 
+// denialOf reads what resolvers cache of a denial. Its zone is that of the SOA record: a server that has the parent
+// zone and the child zone answers from the child.
 func denialOf(e record) explain.Denial {
 	d := explain.Denial{Zone: e.Zone, Asked: e.Question.Name, Class: e.Class, Ranges: safeat.RangesNone}
 	if soa := soaOf(e.view.Authority); soa != nil {
@@ -90,6 +92,7 @@ func denialOf(e record) explain.Denial {
 			addNSEC(&d, e.Question.Name, rec)
 		case typeNSEC3:
 			d.NSECTTL = rec.TTL
+			// Which names an NSEC3 record covers is visible only by hashing each of them, so its range stays unknown.
 			if len(rec.Data) > 1 && rec.Data[1]&1 == 0 { // no opt-out (RFC 5155 §3.1.2)
 				d.Ranges = safeat.RangesUnknown
 			}

@@ -12,7 +12,8 @@ import (
 	"github.com/nameplane/nameplane/internal/rr"
 )
 
-// derive builds the facts about authoritative servers from the exchanges so far.
+// derive builds the facts about authoritative servers from the exchanges so far. The order matters: answers contain
+// the serial of their server, and outcomes and wildcards are compared with the answers.
 func (r *run) derive() {
 	recs := r.records()
 	r.facts.Servers = r.serversOf(recs)
@@ -24,7 +25,9 @@ func (r *run) derive() {
 	r.describeVantage(recs)
 }
 
-// reached reports whether any server of an address family replied.
+// reached reports whether any server of an address family replied. One reply is proof; silence counts only if no
+// server of the family replies. Without an attempt the fact stays unasked, so that a zone without IPv6 servers does
+// not count as a host without IPv6.
 func reached(recs []record, v4 bool) explain.Fact {
 	fact := explain.Unasked
 	for _, e := range recs {
@@ -47,6 +50,7 @@ func (r *run) answersOf(recs []record) (out []explain.Answer) {
 			!r.isData(e.Question) {
 			continue
 		}
+		// Servers above the zone reply with referrals. Only the servers of the zone that holds the name have its data.
 		if z := r.zoneFor(e.Question); z == nil || z.Name != e.Zone {
 			continue
 		}
@@ -75,6 +79,8 @@ func (r *run) isData(q iterate.Question) bool {
 }
 
 // addAnswer adds a reply. The first usable reply is the answer; replies that differ from it are added to Others.
+// Replies of one server differ where it has several instances behind one address, or rotates records. Others keeps
+// them: a single reply would hide that.
 func addAnswer(a *explain.Answer, e record) {
 	a.Evidence = append(a.Evidence, e.id)
 	if e.view == nil || !e.Class.Usable() {
@@ -129,7 +135,8 @@ func (r *run) chainOf(recs []record) (out []explain.Hop) {
 	return out
 }
 
-// ranks orders the results by how much they say.
+// ranks orders the results by how much they say. An answer ranks above a denial, because a server with an old version
+// of the zone denies names that were added since. Failures have no rank: they say nothing about the name.
 var ranks = map[iterate.Class]int{iterate.Answer: 3, iterate.NoData: 2, iterate.NXDomain: 1}
 
 // outcomesOf returns the result for each type at the end of the chain. If servers differ, the result with the highest
@@ -176,6 +183,8 @@ func (r *run) aliasItself(t rr.Type) (explain.Outcome, bool) {
 		l.Type == "CNAME"
 }
 
+// plainOutcome returns the result for resolvers without QNAME minimisation (RFC 9156), which send the full name to
+// every server. A referral means that the servers below decide, and these are asked the same question by both kinds.
 func (r *run) plainOutcome(minimised iterate.Class) iterate.Class {
 	if r.fullNameClass == iterate.Referral {
 		return minimised
@@ -198,7 +207,8 @@ func (r *run) best(name dnsname.Name, t rr.Type) (best iterate.Class) {
 	return best
 }
 
-// mostCommon returns the record set that most servers have; of equally common sets, the first.
+// mostCommon returns the record set that most servers have; of equally common sets, the first. Votes decide and not
+// the first reply: one server that missed a transfer must not determine what the report calls the answer.
 func (r *run) mostCommon(name dnsname.Name, t rr.Type) []explain.Set {
 	var all []explain.Set
 	for _, a := range r.facts.Answers {

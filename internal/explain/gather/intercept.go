@@ -14,7 +14,9 @@ import (
 // unusedTimeout is long enough for an interceptor: it is close, in the local network or at the provider.
 const unusedTimeout = time.Second
 
-// askUnused queries an address at which there is no server, in the background.
+// askUnused queries an address at which there is no server, in the background. A reply from there proves that a device
+// on the network path answers in the name of others. Replies of real servers would not show it: an interceptor may
+// forward most of them unchanged.
 func (r *run) askUnused() {
 	a := r.opts.Unused
 	if !a.IsValid() || !r.family(a) {
@@ -34,6 +36,7 @@ func (r *run) askUnused() {
 		e := iterate.Ask(ctx, by, r.facts.At, newQuery(dnsname.Root, a, dnsname.Root, rr.TypeNS))
 		budget.Release()
 		e.Try = 1
+		// The run was stopped before the timeout: a reply could still have come.
 		if e.Class.Transport() && r.ctx.Err() != nil {
 			e.Class = iterate.Unknown
 		}

@@ -6,7 +6,9 @@ import (
 	"github.com/nameplane/nameplane/internal/explain"
 )
 
-// orderExchanges copies the exchanges into the facts in order of time, and renumbers all evidence accordingly.
+// orderExchanges copies the exchanges into the facts in order of time, and renumbers all evidence accordingly. Queries
+// run at the same time, so the order in which exchanges were added depends on chance. Reports must not: a reader
+// follows the evidence in order of time.
 func (r *run) orderExchanges() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +32,8 @@ func (r *run) orderExchanges() {
 	}
 }
 
-// evidenceOf returns all lists of exchange indexes in the facts.
+// evidenceOf returns all lists of exchange indexes in the facts. A new fact with evidence must be added here.
+// Otherwise its numbers point to other exchanges after orderExchanges, and Load does not check them.
 func evidenceOf(f *explain.Facts) []*[]int {
 	out := []*[]int{&f.Vantage.Intercepted.Evidence}
 	for i := range f.Servers {

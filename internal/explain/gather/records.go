@@ -102,6 +102,7 @@ func soaOf(section []iterate.Record) *explain.SOA {
 	return soa
 }
 
+// parseSOA returns nil for data of the wrong length. Such a record counts as missing: its timers would be guesses.
 func parseSOA(rec iterate.Record) *explain.SOA {
 	data := []byte(rec.Data)
 	mname, n, err := dnsname.FromWire(data)

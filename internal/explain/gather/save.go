@@ -42,7 +42,8 @@ func Load(rd io.Reader) (*explain.Facts, error) {
 	return parse(text)
 }
 
-// LoadAll reads the facts of several names, which Save wrote one after the other.
+// LoadAll reads the facts of several names, which Save wrote one after the other. The limit is for all of them
+// together: the input comes from a file that somebody else may have written.
 func LoadAll(rd io.Reader) (out []*explain.Facts, err error) {
 	dec := json.NewDecoder(io.LimitReader(rd, maxFile))
 	for {

@@ -48,6 +48,8 @@ func listed(z iterate.Zone, host dnsname.Name) []string {
 	return out
 }
 
+// server fills in what the exchanges with one address show. Exchanges of all zones count for its transport, because
+// one address often serves several zones, and a zone alone has too few queries to distinguish loss from chance.
 func (r *run) server(s explain.Server, recs []record) explain.Server {
 	own := slices.DeleteFunc(slices.Clone(recs), func(e record) bool { return e.Server != s.Addr || e.unusual })
 	s.Class = iterate.Unknown
@@ -67,6 +69,7 @@ func (r *run) server(s explain.Server, recs []record) explain.Server {
 	s.Class = classOf(s, own)
 	s.Health = iterate.HealthOf(s.Sent, s.Lost)
 	if slices.Sort(rtts); len(rtts) > 0 {
+		// The median: the first query to a server may wait for ARP, and a mean would keep that.
 		s.RTT = rtts[len(rtts)/2]
 	}
 	s.TCP, s.EDNS, s.Case = tcp(own), edns(own), echoes(own)
@@ -224,6 +227,7 @@ func limits(own []record) (p explain.Probe) {
 			continue
 		}
 		for _, f := range own[i:] {
+			// 512 bytes fit into every UDP reply (RFC 1035 §4.2.1), so the size was not the reason.
 			if sameOverTCP(e, f) && f.view != nil && f.view.Size <= 512 {
 				addEvidence(&p, explain.Yes, "", e.id)
 			}
@@ -232,6 +236,8 @@ func limits(own []record) (p explain.Probe) {
 	return p
 }
 
+// negativeSOA reports whether the denials of a server contain the SOA record (RFC 2308 §3), without which resolvers do
+// not cache them (§5).
 func negativeSOA(zone dnsname.Name, own []record) (p explain.Probe) {
 	for _, e := range own {
 		switch {
@@ -346,7 +352,8 @@ func (r *run) lookupFromRoot(q iterate.Question, out *host) iterate.Class {
 	return trace.Result
 }
 
-// lookupInZone asks a server of the zone that contains the host.
+// lookupInZone asks a server of the zone that contains the host. One usable server is enough: differences between the
+// servers of the zone are the subject of other checks.
 func (r *run) lookupInZone(q iterate.Question, server netip.Addr, out *host) iterate.Class {
 	p := r.ask(newQuery(r.facts.Zone, server, q.Name, q.Type))
 	out.ids = append(out.ids, p.ids...)

@@ -18,11 +18,13 @@ type tag struct{ name, value string }
 
 var tagName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// parseTags parses a list of tags (RFC 6376 §3.2).
+// parseTags parses a list of tags (RFC 6376 §3.2). A tag that appears twice makes the whole list invalid, so it is an
+// error here, and not a warning about one of the two.
 func parseTags(text string) (out []tag, err error) {
 	parts := strings.Split(text, ";")
 	for i, part := range parts {
 		part = strings.Trim(part, " \t\r\n")
+		// The grammar allows one semicolon at the end of the list.
 		if part == "" && i == len(parts)-1 {
 			break
 		}
@@ -50,7 +52,8 @@ func find(tags []tag, name string) (string, bool) {
 	return tags[i].value, true
 }
 
-// Has reports whether a text begins with a version such as "v=DMARC1", so that receivers read it.
+// Has reports whether a text begins with a version such as "v=DMARC1", so that receivers read it. The version must be
+// the first tag, and its value is case-sensitive: receivers discard other TXT records (for DMARC: RFC 7489 §6.6.3).
 func Has(text, version string) bool {
 	name, value, _ := strings.Cut(version, "=")
 	first, _, _ := strings.Cut(text, ";")
@@ -58,7 +61,8 @@ func Has(text, version string) bool {
 	return ok && strings.TrimRight(n, " \t") == name && strings.Trim(v, " \t") == value
 }
 
-// Near reports whether a text is meant as a record with a version, but is not one: receivers ignore it.
+// Near reports whether a text is meant as a record with a version, but is not one: receivers ignore it. Quotes and
+// spaces are removed first: forms of DNS hosts add quotes of their own, and people copy them from guides.
 func Near(text, version string) bool {
 	squeeze := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace
 	_, word, _ := strings.Cut(version, "=")
@@ -96,6 +100,7 @@ func Check(text, version string) error {
 	return nil
 }
 
+// stsID is the form of RFC 8461 §3.1. Senders fetch the policy again when the id changes, so a date is a usual value.
 var stsID = regexp.MustCompile(`^[A-Za-z0-9]{1,32}$`)
 
 // dmarcValues are the values of tags of DMARC (RFC 7489 §6.3).
@@ -109,6 +114,8 @@ var dmarcValues = map[string]*regexp.Regexp{
 	"ri":    regexp.MustCompile(`^[0-9]+$`),
 }
 
+// checkDMARC checks the values that a receiver acts on. Unknown tags are skipped, as RFC 7489 §6.3 demands of
+// receivers: later versions of DMARC add tags, and such a record is not wrong.
 func checkDMARC(tags []tag) error {
 	if _, ok := find(tags, "p"); !ok {
 		return errors.New("it has no tag \"p\", which is the policy")
@@ -126,7 +133,8 @@ func checkDMARC(tags []tag) error {
 	return nil
 }
 
-// checkURIs checks a list of destinations of reports.
+// checkURIs checks a list of destinations of reports. A comma always separates two of them: RFC 7489 §6.4 demands that
+// commas inside a URI are encoded.
 func checkURIs(name, list string, schemes ...string) error {
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
@@ -148,7 +156,7 @@ type Key struct {
 	Revoked bool
 }
 
-// ParseDKIM parses a key record (RFC 6376 §3.6.1).
+// ParseDKIM parses a key record (RFC 6376 §3.6.1). An empty "p" is no error: it is how an owner revokes a key.
 func ParseDKIM(text string) (k Key, err error) {
 	tags, err := parseTags(text)
 	if err != nil {
@@ -162,6 +170,7 @@ func ParseDKIM(text string) (k Key, err error) {
 		k.Type = strings.ToLower(t)
 	}
 	p, ok := find(tags, "p")
+	// A key of 2048 bits is longer than one string of a TXT record. RFC 6376 allows white space between its pieces.
 	p = strings.NewReplacer(" ", "", "\t", "").Replace(p)
 	data, err := base64.StdEncoding.DecodeString(p)
 	switch {

@@ -14,7 +14,9 @@ import (
 // noAnchors is given instead of a file if the root is not signed.
 const noAnchors = "none"
 
-// readAnchors reads trust anchors: one DS or DNSKEY record per line. Without any, the root is not signed.
+// readAnchors reads trust anchors: one DS or DNSKEY record per line. Without any, the root is not signed. A line that
+// cannot be parsed is an error and is not skipped: with fewer anchors than intended, a zone could be bogus here and
+// secure everywhere else.
 func readAnchors(file string) (out []secure.Anchor, err error) {
 	if file == noAnchors {
 		return []secure.Anchor{secure.UnsignedRoot()}, nil
@@ -41,7 +43,8 @@ func readAnchors(file string) (out []secure.Anchor, err error) {
 	return out, nil
 }
 
-// readHints reads root servers: one name and its addresses per line, or the records of a hints file (named.root).
+// readHints reads root servers: one name and its addresses per line, or the records of a hints file (named.root). The
+// lines are not parsed as a zone file: only names and addresses count, and a person writes a short list by hand.
 func readHints(file string) (out []iterate.Host, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -54,6 +57,7 @@ func readHints(file string) (out []iterate.Host, err error) {
 		line, _, _ = strings.Cut(line, ";")
 		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)
+		// NS records of named.root repeat names that have address records of their own. Their owner is the root itself.
 		if len(words) == 0 || len(words) > 2 && strings.EqualFold(words[len(words)-2], "NS") {
 			continue
 		}
@@ -72,6 +76,7 @@ func readHints(file string) (out []iterate.Host, err error) {
 				h.Glue = append(h.Glue, a)
 			}
 		}
+		// A root server without an address cannot be asked: there is no server above it that could look up its name.
 		if len(h.Glue) == before {
 			return nil, fmt.Errorf("%s:%d: the line has no address", file, n)
 		}

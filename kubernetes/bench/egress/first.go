@@ -32,6 +32,7 @@ type site struct {
 
 const suffix = "bench.test"
 
+// start returns when the firewall is in force. Otherwise the first queries would measure the start of the system.
 func start(t cluster.T, o options, opts rig.Options, rules ...string) site {
 	opts.Bin = o.bin
 	s := site{System: rig.Start(t, opts)}
@@ -52,7 +53,8 @@ type tries struct {
 	lost, failed     int // connections whose first SYN was lost; queries without an answer
 }
 
-// connectAfterAsking queries new names, one after the other, and connects to each when its answer arrives.
+// connectAfterAsking queries new names, one after the other, and connects to each when its answer arrives. Names are
+// never repeated: only the first answer with an address is held.
 func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	var out tries
 	a, err := rig.NewAsker(s.pod, r.At)
@@ -67,7 +69,8 @@ func (s site) connectAfterAsking(r *rig.Replica, from, n int) tries {
 	return out
 }
 
-// stageNames are the measured stages of a hold.
+// stageNames are the measured stages of a hold. They are read from the metrics of the parts, because a client sees
+// only their sum.
 var stageNames = []struct{ what, metric, labels string }{
 	{"the hold, in CoreDNS", "coredns_dnsnameresolver_hold_duration_seconds", `{result="programmed"}`},
 	{"programming, in the agent", "nameplane_egress_agent_program_seconds", ""},
@@ -152,7 +155,7 @@ func (s site) measure(t cluster.T, off *rig.Replica, from int, p pace, f *figure
 }
 
 // startCompared is start with an additional CoreDNS replica that does not hold. Both have answered, and the copies of
-// the databases are disconnected.
+// the databases are disconnected. Both run at the same time, so that the noise of the machine affects them alike.
 func startCompared(t cluster.T, o options, opts rig.Options) (site, *rig.Replica) {
 	s := start(t, o, opts)
 	off, err := s.Replica("hold off")
@@ -178,7 +181,9 @@ func (s site) yield(t cluster.T) {
 	}
 }
 
-// burst measures the load at which the stock plugin lost 85 of 100 names.
+// burst measures the load at which the stock plugin lost 85 of 100 names. Each name changes the status of the same
+// wildcard: two replicas that write it at the same time conflict, and an update that is lost there is never repeated
+// by a client.
 func burst(t cluster.T, o options) figure {
 	const n = 100
 	f := figure{title: "Burst: 100 fresh names under one wildcard in one second, from two replicas",
@@ -282,6 +287,7 @@ func cost(t cluster.T, _ options) figure {
 	without, ok2 := by["Unmatched/without"]
 	f.row("a query through the plugin, minus the same query without it", "%.0f ns, %.0f allocations", with.ns-without.ns,
 		with.allocs-without.allocs)
+	// The difference counts, because most of the time is that of CoreDNS itself.
 	f.met = ok && ok2 && with.ns-without.ns < 1000 && with.allocs == without.allocs
 	return f
 }

@@ -50,6 +50,7 @@ func (o options) scaled(n, hurry int) int {
 	return n
 }
 
+// long returns d, or hurry in a quick run.
 func (o options) long(d, hurry time.Duration) time.Duration {
 	if o.quick {
 		return hurry
@@ -84,6 +85,8 @@ func main() {
 	}
 }
 
+// run measures one figure after the other, never two at once: they would share the cores and falsify each other. It
+// returns an error if a target was missed, so that scripts notice.
 func run(o options, only, write string) error {
 	if err := cluster.Missing(); err != nil {
 		return err

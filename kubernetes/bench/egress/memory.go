@@ -16,7 +16,8 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// memory queries names that are never repeated.
+// memory queries names that are never repeated. A pod can do this on purpose, to fill the memory of everything that
+// learns names: each name is new, and all match one rule.
 func memory(t cluster.T, o options) figure {
 	long := o.long(10*time.Minute, 2*time.Minute)
 	const rate = 200
@@ -63,9 +64,12 @@ func memory(t cluster.T, o options) figure {
 	f.met = largest > 0 && largest < 256<<10
 	for _, p := range s.Parts() {
 		all := samples[p.Pod.Name]
+		// The first half is left out: caches and the Go heap reach their size in it. A mean is needed, because garbage
+		// collection makes single samples jump.
 		third, last := mean(all[len(all)/2:len(all)*3/4]), mean(all[len(all)*3/4:])
 		f.row(p.Pod.Name+": third and last quarter, mean", "%.1f MiB, %.1f MiB (%+.1f %%)", third/(1<<20), last/(1<<20),
 			(last/third-1)*100)
+		// A tenth leaves room for the noise of garbage collection.
 		f.met = f.met && last < third*1.10
 	}
 	return f
@@ -79,7 +83,9 @@ func mean(all []int64) float64 {
 	return sum / float64(max(len(all), 1))
 }
 
-// judges compares explain with ovn-trace and with packets.
+// judges compares explain with ovn-trace and with packets. The rules overlap on purpose: an allow rule inside a denied
+// network, and names whose addresses are in both. explain reads the custom resources, ovn-trace the flows, and the
+// packet the datapath, so they share no code.
 func judges(t cluster.T, o options) figure {
 	n := o.scaled(2000, 300)
 	f := figure{title: fmt.Sprintf("Explain, ovn-trace and a packet on %d random destinations", n), want: "all agree"}
@@ -124,7 +130,7 @@ func judges(t cluster.T, o options) figure {
 	return f
 }
 
-// schedules injects random faults.
+// schedules injects random faults. The numbers of the schedules are fixed, so that one that fails can be repeated.
 func schedules(t cluster.T, o options) figure {
 	n := o.scaled(200, 20)
 	f := figure{title: fmt.Sprintf("%d random schedules of kill -9, pauses, partitions and edits by hand, on two nodes",

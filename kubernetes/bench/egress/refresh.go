@@ -25,6 +25,7 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 		}
 	}
 	l.rows(&f)
+	// A stopped process keeps its sockets: queries to it are lost without an error, as at a node that hangs.
 	_ = s.DNS[3].Signal(syscall.SIGSTOP)
 	begun, seen, gone, checks := time.Now(), map[netip.Addr]bool{}, map[string]bool{}, 0
 	deadLeft, worst, stored, first := 0, 0, 0, 0
@@ -67,6 +68,7 @@ func (s site) watchRefresh(f figure, n int, long time.Duration, name func(int) s
 	f.row("most live names missing at the same time", "%d, after %v; %d of them in a status", worst,
 		when.Round(time.Second), stored)
 	f.row("names that turned NXDOMAIN and are still in a set at the end", "%d of %d", deadLeft, len(dead))
+	// first counts as well: a name that was never learned cannot disappear.
 	f.met = len(gone) == 0 && first == len(live) && l.unanswered+l.left == 0
 	return f
 }
@@ -87,7 +89,8 @@ func (s site) inSets() (map[netip.Addr]bool, error) {
 	return out, nil
 }
 
-// stored counts the addresses that are in the status of any name.
+// stored counts the addresses that are in the status of any name. It shows which part lost them: those that are in a
+// status were lost by the agent, the others by CoreDNS or the resolver.
 func (s site) stored(addrs []netip.Addr) int {
 	_, names, err := s.Desired()
 	if err != nil {

@@ -26,6 +26,7 @@ func (f figure) markdown() string {
 	return b.String() + "\n"
 }
 
+// document returns the page. It names the machine and the versions, because the figures mean little without them.
 func document(done []figure, o options) string {
 	var b strings.Builder
 	command := "`make bench-egress`"

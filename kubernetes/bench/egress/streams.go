@@ -18,7 +18,8 @@ const (
 	grace   = 5 * time.Second // addresses stay for this time after their TTL
 )
 
-// streams keeps connections open while the name behind them rotates through a pool of addresses.
+// streams keeps connections open while the name behind them rotates through a pool of addresses. Short TTLs and a
+// large pool are how CDNs answer. A firewall that only has the current addresses would cut downloads.
 func streams(t cluster.T, o options) figure {
 	long := o.long(5*time.Minute, time.Minute)
 	f := figure{title: fmt.Sprintf("Streams: a pool of 300 addresses, TTL 2 s, 20 connections that stay open, for %v",
@@ -160,11 +161,13 @@ func (s site) watchLeaving(t cluster.T, name string) func(netip.Addr) (stored, s
 	}
 }
 
+// conn is the part of a connection that keepTalking needs.
 type conn interface {
 	io.ReadWriter
 	SetDeadline(time.Time) error
 }
 
+// keepTalking sends and receives all the time: an idle connection would not notice that its packets are dropped.
 func keepTalking(c conn, end time.Time) error {
 	buf := make([]byte, 5)
 	for time.Now().Before(end) {

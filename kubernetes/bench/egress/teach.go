@@ -62,7 +62,8 @@ func (s site) teach(t cluster.T, groups, each int, name func(int) string) teachi
 	return out
 }
 
-// leavers checks every second, until ctx ends, for addresses that are no longer in any set, and counts them.
+// leavers checks every second, until ctx ends, for addresses that are no longer in any set, and counts them. A read
+// that fails is skipped: an address that has left is still missing a second later.
 func (s site) leavers(ctx context.Context) int {
 	seen, left := map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for ctx.Err() == nil {
@@ -105,6 +106,7 @@ func (s site) teachGroup(out *teaching, names []string) (int, error) {
 	}
 	l := load{onAnswer: func(name string) { missing.Delete(name) }}
 	left := names
+	// Lost datagrams are asked again. Six rounds bound the time if a server does not answer at all.
 	for range 6 {
 		err := l.run(context.Background(), s.pod, []netip.AddrPort{s.DNS[0].At, s.DNS[1].At}, 100, func() (next string) {
 			if len(left) > 0 {

@@ -13,7 +13,9 @@ import (
 	"github.com/nameplane/nameplane/kubernetes/test/egress/rig"
 )
 
-// writes counts the requests to store data in the API server while nothing changes.
+// writes counts the requests to store data in the API server while nothing changes. Each write is stored by etcd and
+// sent to every watcher, so it costs the whole cluster. The first minutes are left out: every name is written once
+// when it is learned.
 func writes(t cluster.T, o options) figure {
 	n, warm, long := o.scaled(1000, 200), o.long(3*time.Minute, 90*time.Second), o.long(5*time.Minute, 2*time.Minute)
 	rate := o.scaled(2000, 400)
@@ -38,6 +40,7 @@ func writes(t cluster.T, o options) figure {
 		servers = append(servers, r.At)
 	}
 	begun := time.Now()
+	// 7919 is prime, so all names are asked in turn, and neighbours do not fall due together.
 	if err := l.run(ctx, s.pod, servers, rate, func() string { i++; return rig.Name(i*7919%n, suffix) }); err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -48,6 +51,7 @@ func writes(t cluster.T, o options) figure {
 	all = slices.DeleteFunc(all, func(r cluster.Request) bool { return r.Subresource != "status" })
 	steady := slices.DeleteFunc(slices.Clone(all), func(r cluster.Request) bool { return r.At.Before(begun.Add(warm)) })
 	conflicts := count(all, func(r cluster.Request) bool { return r.Code == http.StatusConflict })
+	// A patch with a test operation fails with 422 where an update would fail with 409.
 	isLost := func(r cluster.Request) bool { return r.Code == http.StatusUnprocessableEntity }
 	lost := count(all, isLost)
 	stored := count(steady, func(r cluster.Request) bool { return r.Code < 300 })
@@ -65,7 +69,8 @@ func writes(t cluster.T, o options) figure {
 	return f
 }
 
-// writtenTwice counts the names that were stored twice within a time.
+// writtenTwice counts the names that were stored twice within a time. The mean alone would hide a few names that are
+// written all the time.
 func writtenTwice(all []cluster.Request, within time.Duration) int {
 	last, out := map[string]time.Time{}, map[string]bool{}
 	for _, r := range all {

@@ -143,6 +143,7 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	if err := needNamespace(c, "dns-name-resolver-namespace", o.Namespace); err != nil {
 		return err
 	}
+	// An agent without a zone could not know which pods are its own.
 	if o.Zone == "" {
 		return cli.Usage(c, "--zone is empty: must be the name of the zone, such as that of the node")
 	}
@@ -157,6 +158,7 @@ func (f *agentFlags) options(c *cobra.Command, o *agent.Options) (err error) {
 	if o.PodPrefixes, err = parsePrefixes(f.prefixes); err != nil {
 		return cli.Usage(c, "--node-prefixes %s", err)
 	}
+	// Deny rules would then also apply between pods, which OVN-Kubernetes never does.
 	if len(o.ClusterSubnets) == 0 {
 		return cli.Usage(c, "--cluster-subnets is empty: without it every address counts as outside the cluster")
 	}

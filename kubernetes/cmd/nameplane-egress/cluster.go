@@ -31,7 +31,8 @@ func scheme() (*runtime.Scheme, error) {
 	return s, types.AddToScheme(s)
 }
 
-// needNamespace rejects values that are not the name of a namespace.
+// needNamespace rejects values that are not the name of a namespace. The API server does not: it returns an empty list
+// for such a namespace, and nothing would be programmed.
 func needNamespace(c *cobra.Command, flag, name string) error {
 	return program.NeedNamespace(c, flag, name, egress.DefaultNamespace)
 }

@@ -235,6 +235,7 @@ func (f *explainFlags) explain(c *cobra.Command, q agent.Question) error {
 		return err
 	}
 	switch {
+	// Unknown comes before warnings: a script must not take an incomplete report for an explanation.
 	case r.Unknown != "":
 		return &cli.Failure{Code: cli.ExitUnknown, Text: r.Unknown}
 	case len(r.Warnings) > 0:
@@ -281,6 +282,7 @@ func (f *explainFlags) print(w io.Writer, r agent.Report, now time.Time) error {
 			fmt.Fprintf(&b, "  "+what+", valid until %s (%s)\n", l.Name, l.At.UTC().Format(time.RFC3339),
 				l.Until.UTC().Format(time.RFC3339), left(l.Until, now))
 		}
+		// nil means that no agent was asked, and not that no switch has the address.
 		if a.Nodes == nil {
 			b.WriteString("  programmed  not asked; --agents asks\n")
 		}
@@ -303,7 +305,8 @@ func left(until, now time.Time) string {
 	return "over"
 }
 
-// nodeText describes in one line whether the switch of an agent has an address, and since when.
+// nodeText describes in one line whether the switch of an agent has an address, and since when. A write that is not
+// confirmed is not reported as programmed: packets may not pass yet.
 func nodeText(n agent.NodeState) string {
 	who := n.Agent
 	if n.Node != "" {

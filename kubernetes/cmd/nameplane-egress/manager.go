@@ -54,6 +54,7 @@ func newManagerCommand() *cobra.Command {
 	f.Add(fl, 9480)
 	fl.StringVar(&o.Namespace, "namespace", egress.DefaultNamespace,
 		"`NAMESPACE` of the DNSNameResolvers and of the leader election lease")
+	// Not the default: the schema of OVN-Kubernetes does not accept such names, and its own agents do not know them.
 	fl.BoolVar(&o.Deep, "deep-wildcards", false, "accept names that begin with \"**.\" (see nameplane-egress crds)")
 	fl.BoolVar(&o.DNSNames, "serve-egressfirewalldnsname", false,
 		"create an EgressFirewallDNSName for each DNSNameResolver")

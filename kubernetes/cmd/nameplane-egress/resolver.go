@@ -83,7 +83,9 @@ func resolverOptions(c *cobra.Command, o *resolver.Options, servers []string) (e
 	return nil
 }
 
-// parseServers parses the values of --server. They replace the pods of CoreDNS, so a port is required.
+// parseServers parses the values of --server. They replace the pods of CoreDNS, so a port is required. 53 is not
+// assumed: servers for tests often use another port, and a server that is not there cannot be distinguished from a
+// slow one.
 func parseServers(list []string) ([]netip.AddrPort, error) {
 	var out []netip.AddrPort
 	for _, s := range list {

@@ -52,7 +52,8 @@ Several instances may run; one is the leader, the others wait.`
 // defaultNamespace is the namespace in deploy/kubernetes/service.
 const defaultNamespace = "nameplane-service"
 
-// runFlags are the flags of run.
+// runFlags are the flags of run. There is none for the time between checks: hostname chooses it by the state of each
+// hostname.
 type runFlags struct {
 	cluster   program.Flags
 	namespace string
@@ -110,6 +111,8 @@ func (f *runFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	// The kinds of the Gateway API and of cert-manager are not in the scheme: they are read without Go types, so that a
+	// cluster may lack them, or have other versions.
 	s := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(s), eventsv1.AddToScheme(s), v1alpha1.AddToScheme(s),
 		v1alpha.AddToScheme(s)); err != nil {
@@ -131,6 +134,7 @@ func (f *runFlags) run(c *cobra.Command) error {
 // gatherer returns the gatherer of the checks. Any tenant of a cluster can write a route, and any zone can name any
 // address. Neither may make this program reach into the network of the cluster.
 func (f *runFlags) gatherer() (gather.Gatherer, error) {
+	// Only Domains show a registration: without them, no registry is asked.
 	f.source.PublicOnly, f.source.NoRegistry = !f.private && f.source.Lab == "", !f.domains
 	g, _, err := source.Open(f.source)
 	// All checks together are one client to a server.
@@ -138,6 +142,7 @@ func (f *runFlags) gatherer() (gather.Gatherer, error) {
 	if err != nil || f.source.Lab != "" {
 		return g, err
 	}
+	// The limit to public addresses would refuse everything: the servers and targets of an internal zone are private.
 	if f.private {
 		dial := privateDial(new(net.Dialer).DialContext)
 		g.Exchanger = &resolve.Client{Dial: dial, AsIs: true}
@@ -151,7 +156,8 @@ func (f *runFlags) gatherer() (gather.Gatherer, error) {
 // are not among them: they have services that trust every local program.
 const internal = specialaddr.Private | specialaddr.Shared
 
-// privateDial returns a Dial for public and internal addresses.
+// privateDial returns a Dial for public and internal addresses. It checks the address of each connection and not the
+// name, so a name that resolves to another address a moment later cannot bypass it.
 func privateDial(dial gather.Dial) gather.Dial {
 	var table specialaddr.Table
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

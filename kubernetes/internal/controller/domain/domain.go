@@ -36,6 +36,7 @@ import (
 
 // The name and the path of the proofs, as Datum has them.
 const (
+	// With other values, owners would have to enter their proofs again.
 	recordLabel = "datum-custom-hostname"
 	tokenPath   = "/.well-known/datum-custom-hostname-challenge/"
 )
@@ -47,7 +48,9 @@ const (
 	whenGone    = 8 * time.Hour // a proof is missing, and the domain still counts as verified: three in a day
 )
 
-// workers is the number of Domains that are verified at the same time.
+// workers is the number of Domains that are verified at the same time. A check mostly waits for servers, so a few
+// workers keep a slow zone from delaying the others. The rate of queries to one server is limited for all of them
+// together.
 const workers = 4
 
 // Options are the options of Setup.
@@ -68,9 +71,12 @@ type Controller struct {
 
 // Setup adds a controller to a manager.
 func Setup(mgr ctrl.Manager, o Options) error {
+	// DNSZones are not cached: a cluster may not have the kind, and one list per check is cheaper than a watch on all of
+	// them.
 	c := &Controller{client: mgr.GetClient(), zones: mgr.GetAPIReader(), options: o, misses: map[types.UID]int{}}
 	return builder.ControllerManagedBy(mgr).
 		Named("domains").
+		// This controller writes the status itself: without the predicate, each write would start another Reconcile.
 		For(&v1alpha.Domain{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
@@ -141,7 +147,8 @@ func (c *Controller) update(ctx context.Context, d *v1alpha.Domain, now time.Tim
 	return next, nil
 }
 
-// due reports whether an attempt is due: by its schedule, or because the user wishes one.
+// due reports whether an attempt is due: by its schedule, or because the user wishes one. A wish counts once: the time
+// of the attempt that follows it is later.
 func due(next, last metav1.Time, wished *metav1.Time, now time.Time) bool {
 	return !next.After(now) || wished != nil && !wished.After(now) && wished.After(last.Time)
 }
@@ -160,7 +167,7 @@ func prepare(d *v1alpha.Domain) {
 	}
 }
 
-// set sets a condition. Its time changes only with its status.
+// set sets a condition. Its time changes only with its status. ownership reads the time of a miss from it.
 func set(d *v1alpha.Domain, now time.Time, kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
 		Message: message, ObservedGeneration: d.Generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))})

@@ -12,7 +12,8 @@ import (
 )
 
 // Owner returns a function that returns the condition Verified of the Domain that contains a hostname, in the same
-// namespace. It returns nil if there is none, or if the Domains cannot be read.
+// namespace. It returns nil if there is none, or if the Domains cannot be read. The longest Domain decides alone: a
+// subdomain may belong to somebody else than the domain above it.
 func Owner(reader client.Reader) func(ctx context.Context, namespace, host string) *metav1.Condition {
 	return func(ctx context.Context, namespace, host string) (out *metav1.Condition) {
 		var list v1alpha.DomainList

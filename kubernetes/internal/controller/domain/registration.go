@@ -43,6 +43,7 @@ func registrationOf(r registry.Registration) *v1alpha.DomainRegistration {
 	if r.Registry != "" {
 		out.Registry = &v1alpha.DomainRegistry{Name: r.Registry}
 	}
+	// The schema allows 32 entries. A longer list of a registry must not keep the whole status from being written.
 	for _, s := range r.Statuses[:min(len(r.Statuses), 32)] {
 		out.Statuses = append(out.Statuses, s.Code)
 	}

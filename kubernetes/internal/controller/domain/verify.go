@@ -45,6 +45,7 @@ func (c *Controller) verify(ctx context.Context, d *v1alpha.Domain, now time.Tim
 	v.LastVerificationAttempt = metav1.NewTime(now.Truncate(time.Second))
 	if err != nil {
 		c.options.Log.Warn("a Domain could not be verified", "domain", d.Spec.DomainName, "err", err)
+		// A check that could not be done is no miss: the state stays, and the next attempt follows.
 		c.conclude(d, before, before, now)
 		return nil
 	}
@@ -181,7 +182,8 @@ func (c *Controller) conclude(d *v1alpha.Domain, before, after service.Ownership
 	}
 }
 
-// dnsZones is the kind of Datum's zones.
+// dnsZones is the kind of Datum's zones. Only two fields of them are read, so their Go types would be a dependency
+// without use.
 var dnsZones = schema.GroupVersionKind{Group: "dns.networking.miloapis.com", Version: "v1alpha1", Kind: "DNSZoneList"}
 
 // zoneOf returns the nameservers of the DNSZone of a Domain in its namespace, or the reason why there are none.

@@ -39,6 +39,8 @@ func (s *System) Check(since time.Time) error {
 	return nil
 }
 
+// parse fails for a rule that is not valid: tests write valid rules only, and a skipped one would weaken every
+// comparison after it.
 func parse(efs []apiv1.EgressFirewall) ([]enforce.Firewall, error) {
 	var out []enforce.Firewall
 	for _, ef := range efs {
@@ -82,6 +84,7 @@ func checkNames(firewalls []enforce.Firewall, names []v1alpha1.DNSNameResolver) 
 	return nil
 }
 
+// stored returns the addresses in the status of each name.
 func stored(names []v1alpha1.DNSNameResolver) map[enforce.Pattern][]netip.Addr {
 	out := map[enforce.Pattern][]netip.Addr{}
 	for i := range names {
@@ -118,7 +121,8 @@ func (n *Node) Learned(name string) ([]netip.Addr, error) {
 	return learned[p], err
 }
 
-// checkNode plans the operations that lead to the wanted rows, of which there must be none.
+// checkNode plans the operations that lead to the wanted rows, of which there must be none. The addresses are compared
+// first and without the planner, which gets them from the rows that it is to judge.
 func (s *System) checkNode(n *Node, firewalls []enforce.Firewall, status map[enforce.Pattern][]netip.Addr,
 	since time.Time) error {
 	have, ports, features, err := n.Rows()

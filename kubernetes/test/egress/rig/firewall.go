@@ -60,6 +60,7 @@ func (s *System) SetFirewall(namespace string, rules ...string) error {
 	if err := s.CreateNamespace(namespace, nil); err != nil {
 		return err
 	}
+	// The manager writes the status of the same object, so the update may conflict and is tried again.
 	return Within(Soon, func() error {
 		err := s.Admin.Get(ctx, client.ObjectKeyFromObject(ef), ef)
 		missing := apierrors.IsNotFound(err)
@@ -123,6 +124,7 @@ func (s *System) Stored(name string) ([]string, error) {
 // Settled waits until the state matches the firewalls: in the northbound databases, in the switches, in the custom
 // resources and in CoreDNS.
 func (s *System) Settled(limit time.Duration) error {
+	// Addresses of earlier answers may still be in the sets. An hour is longer than most tests.
 	if err := Within(limit, func() error { return s.Check(time.Now().Add(-time.Hour)) }); err != nil {
 		return fmt.Errorf("%w\n%s", err, s.Logs())
 	}

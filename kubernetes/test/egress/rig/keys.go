@@ -18,7 +18,8 @@ import (
 // pair has the files of one side of the stream: its certificate, its key, and the CA of the other side.
 type pair struct{ cert, key, ca string }
 
-// writeKeys creates a CA and the certificates of agents and plugins.
+// writeKeys creates a CA and the certificates of agents and plugins. One CA signs both sides, so only their names
+// distinguish them: the CA alone would admit any pod with a certificate.
 func writeKeys(dir string) (agent, plugin pair, err error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,6 +56,7 @@ func (p pair) write(name string, ca *x509.Certificate, by *ecdsa.PrivateKey) err
 		return err
 	}
 	cert := &x509.Certificate{
+		// Serials of one CA must differ (RFC 5280 §4.1.2.2).
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

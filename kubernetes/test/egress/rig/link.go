@@ -9,7 +9,8 @@ import (
 )
 
 // Link makes a TCP address of the test's own namespace, such as that of the API server, reachable at the same address
-// in a pod, until it is cut.
+// in a pod, until it is cut. A cut ends connections at once, as when a process dies. Packet filters would leave them
+// open until a timeout.
 type Link struct {
 	netns *cluster.NetNS
 	addr  string
@@ -65,6 +66,7 @@ func (k *Link) accept(l net.Listener) {
 	}
 }
 
+// carry copies both directions. Each end is closed for writing only, because the other direction may still have data.
 func (k *Link) carry(in net.Conn) {
 	defer func() { _ = in.Close() }()
 	out, err := net.Dial("tcp", k.addr)
@@ -87,6 +89,7 @@ func (k *Link) carry(in net.Conn) {
 	<-done
 }
 
+// add registers connections, so that Cut closes them. It returns false if the link was cut after Accept.
 func (k *Link) add(conns ...net.Conn) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
