@@ -260,9 +260,8 @@ func certificateUsed(f *explain.Facts) (out []explain.Finding) {
 	}
 	for _, c := range shaken(f) {
 		for _, o := range f.Service.Objects.Certificates {
-			fact := explain.Unknown
-			if _, fact = condition(o.Status.Conditions, "Ready", o.Generation); fact != explain.Yes || isDefault(c.TLS) ||
-				o.Status.NotAfter.IsZero() || !sameNames(o, c.TLS.Names) {
+			_, issued := condition(o.Status.Conditions, "Ready", o.Generation)
+			if issued != explain.Yes || isDefault(c.TLS) || o.Status.NotAfter.IsZero() || !sameNames(o, c.TLS.Names) {
 				continue
 			}
 			at, age := c.Addr.String(), f.At.Sub(o.Status.NotBefore)

@@ -166,7 +166,7 @@ func (r *rig) connect(_ context.Context, _, address string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() {
 		defer func() { _ = ours.Close() }()
-		var conn net.Conn = ours
+		conn := ours
 		if to.Port() == 443 {
 			conn = tls.Server(ours, &tls.Config{Certificates: []tls.Certificate{r.cert}})
 		}
