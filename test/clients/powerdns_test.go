@@ -78,7 +78,8 @@ func TestMittwald(t *testing.T) {
 	if z.GetRecordSet("mail.example.org.", "MX") == nil || z.GetRecordSet("other.example.org.", "MX") == nil {
 		t.Errorf("zone %+v", z)
 	}
-	if err := c.Zones().RemoveRecordSetFromZone(ctx, "localhost", "example.org.", "other.example.org.", "MX"); err != nil {
+	if err := c.Zones().RemoveRecordSetsFromZone(ctx, "localhost", "example.org.", []zones.ResourceRecordSet{
+		{Name: "other.example.org.", Type: "MX"}}); err != nil {
 		t.Fatal(err)
 	}
 	found := must[search.ResultList](t)(c.Search().Search(ctx, "localhost", "mail*", 10, search.ObjectTypeRecord))
